@@ -10,11 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
+
+def _no_vectors() -> NDArray[np.float32]:
+    """Returns a matrix without rows."""
+    import numpy as np  # noqa: PLC0415 - listings need these messages but not numpy
+
+    return np.empty((0, 0), np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,9 @@ class Scan:
 
     files: tuple[FileStamp, ...]
     skipped: tuple[SkippedFile, ...]
+    unreadable: tuple[str, ...] = ()
+    """Keys of files and folders that exist but could not be looked into; what the index knows at or
+    below them is kept (SPEC D6). The empty string stands for the root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +132,13 @@ class FileUpdate:
     """None removes the file."""
     hashes: tuple[str, ...] = ()
     """Content hashes of the rows of ``vectors``."""
-    vectors: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), np.float32))
+    vectors: NDArray[np.float32] = field(default_factory=_no_vectors)
     """Embeddings, shape (len(hashes), dim), float32, unit norm."""
 
     def __post_init__(self) -> None:
         """Checks that vectors and hashes fit together and are finite."""
+        import numpy as np  # noqa: PLC0415 - see _no_vectors
+
         if self.vectors.ndim != 2 or len(self.vectors) != len(self.hashes):  # noqa: PLR2004
             msg = f"{len(self.hashes)} hashes but vectors of shape {self.vectors.shape}"
             raise ValueError(msg)
