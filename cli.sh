@@ -1,0 +1,192 @@
+#!/usr/bin/env bash
+# Runs the product and its checks from a checkout, inside an environment that it keeps up to date.
+#
+# The environment is .venv beside this file. It belongs to this script: it is made anew when the
+# checkout has moved or its Python has gone. What stands in it is the lock, hash by hash, and this
+# checkout as an editable install; a stamp, written last, says for which lock that is true.
+set -euo pipefail
+
+usage() {
+  cat <<'EOT'
+usage: ./cli.sh memory [ARGUMENT...]   run the product; `./cli.sh memory --help` lists its commands
+       ./cli.sh test [ARGUMENT...]     run every check and test, or only pytest with the arguments
+       ./cli.sh lint                   run the checks alone (also called `check`)
+
+The first call makes .venv and installs the locked requirements; PYTHON names the interpreter.
+EOT
+}
+
+say() { printf 'cli.sh: %s\n' "$*" >&2; }
+
+die() {
+  say "$@"
+  exit 1
+}
+
+# Prints the folder of the file $1 with every symbolic link followed.
+folder_of() {
+  local file=$1 target
+  while [ -L "$file" ]; do
+    target=$(readlink "$file")
+    case $target in
+      /*) file=$target ;;
+      *) file=$(dirname "$file")/$target ;;
+    esac
+  done
+  CDPATH='' cd -P "$(dirname "$file")" && pwd
+}
+
+root=$(folder_of "${BASH_SOURCE[0]}")
+venv=$root/.venv
+
+# Prints the real path of the interpreter $1 if its version suits. Real, because a link such as
+# python3 may point to another minor version one day, and would take the environment with it.
+suitable_python() {
+  "$1" -c 'import os, sys
+if not (3, 11) <= sys.version_info < (3, 14):
+    sys.exit(1)
+print(os.path.realpath(sys.executable))' 2>/dev/null
+}
+
+find_python() {
+  local candidate
+  for candidate in ${PYTHON:+"$PYTHON"} python3.11 python3.12 python3.13 python3; do
+    if suitable_python "$candidate"; then
+      return
+    elif [ -n "${PYTHON:-}" ]; then
+      die "PYTHON=$PYTHON is not a Python 3.11, 3.12 or 3.13"
+    fi
+  done
+  die "needs Python 3.11, 3.12 or 3.13: install one, or name it with PYTHON=/path/to/python"
+}
+
+make_venv() {
+  local python
+  if [ -x "$venv/bin/python" ] && [ "$(cat "$venv/.checkout")" = "$root" ]; then
+    return
+  fi
+  python=$(find_python)
+  say "making $venv with $("$python" --version)"
+  rm -rf "$venv"
+  "$python" -m venv --without-pip "$venv" >&2 ||
+    die "$python cannot make a virtual environment (on Debian and Ubuntu: install python3-venv)"
+  printf '%s\n' "$root" >"$venv/.checkout"
+}
+
+# Prints the lock of a level: what the product needs, or that and what the tests need.
+lock_of() {
+  case $1 in
+    runtime) printf '%s\n' "$root/constraints.txt" ;;
+    dev) printf '%s\n' "$root/constraints-dev.txt" ;;
+  esac
+}
+
+# Prints all that an installation of level $1 depends on.
+stamp_of() {
+  printf '%s\n' "$root"
+  cat "$(lock_of "$1")" "$root/pyproject.toml"
+}
+
+is_installed() { [ -x "$venv/bin/python" ] && stamp_of "$1" | cmp -s - "$venv/.installed-$1"; }
+
+# The dev lock holds all of the runtime lock, in the same versions.
+is_ready() { is_installed dev || { [ "$1" = runtime ] && is_installed runtime; }; }
+
+pip_install() {
+  local pip quiet=--quiet
+  if [ -t 2 ]; then
+    quiet=
+  fi
+  if command -v uv >/dev/null; then
+    pip=(uv pip install --compile-bytecode --python "$venv/bin/python")
+  else
+    "$venv/bin/python" -c 'import pip' 2>/dev/null ||
+      "$venv/bin/python" -m ensurepip >/dev/null ||
+      die "this Python comes without pip (on Debian and Ubuntu: install python3-venv)"
+    pip=("$venv/bin/python" -m pip install --disable-pip-version-check --no-input)
+  fi
+  "${pip[@]}" $quiet --no-deps "$@" >&2
+}
+
+install_level() {
+  make_venv
+  rm -f "$venv"/.installed-*
+  stamp_of "$1" >"$venv/.installing"
+  say "installing the requirements locked in $(basename "$(lock_of "$1")"); this takes a minute"
+  pip_install --require-hashes --requirement "$(lock_of "$1")"
+  pip_install --no-build-isolation --editable "$root"
+  mv "$venv/.installing" "$venv/.installed-$1"
+}
+
+# Brings the environment to level $1; of two calls at the same time the second one waits.
+ensure() {
+  if is_ready "$1"; then
+    return
+  fi
+  (
+    if command -v flock >/dev/null; then
+      flock --nonblock 9 || { say "waiting for another installation" && flock 9; }
+    fi
+    if ! is_ready "$1"; then
+      install_level "$1"
+    fi
+  ) 9<"$root"
+}
+
+lint() {
+  "$venv/bin/ruff" format --check
+  "$venv/bin/ruff" check
+  "$venv/bin/mypy"
+  "$venv/bin/lint-imports"
+  "$venv/bin/codespell"
+  "$venv/bin/validate-pyproject" pyproject.toml
+}
+
+run_pytest() { "$venv/bin/python" -m pytest "$@"; }
+
+# Each part is a run of its own, so that a part without a single test fails (pytest's status 5).
+test_all() {
+  local part
+  lint
+  run_pytest -p tests.no_ray tests/unit
+  for part in inline contract cluster; do
+    if [ -d "tests/$part" ]; then
+      run_pytest "tests/$part"
+    fi
+  done
+  run_pytest tests/test_*.py
+}
+
+export MEMORY_HOME=${MEMORY_HOME:-$root}
+# Keeps every port of Ray on the loopback interface; Ray reads it when it is imported.
+export RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=${RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER:-0}
+
+command=${1:-}
+if [ $# -gt 0 ]; then
+  shift
+fi
+case $command in
+  memory)
+    ensure runtime
+    exec "$venv/bin/memory" "$@"
+    ;;
+  test)
+    ensure dev
+    cd "$root"
+    if [ $# -gt 0 ]; then
+      run_pytest "$@"
+    else
+      test_all
+    fi
+    ;;
+  lint | check)
+    ensure dev
+    cd "$root"
+    lint
+    ;;
+  -h | --help | help) usage ;;
+  *)
+    usage >&2
+    exit 2
+    ;;
+esac
