@@ -1,0 +1,178 @@
+"""Does the code keep the rules of its layout that no linter knows?"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[1]
+MODULES = {
+    path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+    for package in ("actors", "memory")
+    for path in sorted((ROOT / package).rglob("*.py"))
+}
+MAX_MODULE_LINES = 500
+MAX_FUNCTION_LINES = 60
+
+# Who alone may mention a name: modules, or folders of them.
+CLOCK = "memory/clock.py"
+CLUSTER = "actors/cluster.py"
+DRIVERS = ("actors/daemon.py", "actors/system.py")
+ALLOWED = {
+    "ray.get": DRIVERS,
+    "ray.init": (CLUSTER,),
+    "ray.kill": DRIVERS,
+    "ray.remote": ("actors/system.py",),
+    "ray.shutdown": (CLUSTER,),
+    "ray.wait": DRIVERS,
+    "asyncio.sleep": (CLOCK,),
+    "datetime.datetime.now": (CLOCK,),
+    "datetime.datetime.today": (CLOCK,),
+    "datetime.datetime.utcnow": (CLOCK,),
+    "datetime.date.today": (CLOCK,),
+    "time.monotonic": (CLOCK,),
+    "time.perf_counter": (CLOCK,),
+    "time.sleep": (CLOCK,),
+    "time.time": (CLOCK, "memory/cli.py"),  # importing the clock would cost the CLI asyncio
+    "time.time_ns": (CLOCK,),
+    "os.environ": (
+        "actors/daemon.py",
+        "actors/system.py",
+        CLUSTER,
+        "memory/cli.py",
+        "memory/commands/",
+        "memory/config.py",
+        "memory/locations.py",
+    ),
+    "os.getenv": (),
+}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def imported_names(tree: ast.Module) -> dict[str, str]:
+    """Maps each name that an import of the module binds to what it stands for."""
+    names = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                bound = alias.asname or alias.name.partition(".")[0]
+                names[bound] = alias.name if alias.asname else bound
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return names
+
+
+def dotted_name(node: ast.expr) -> str | None:
+    match node:
+        case ast.Name(name):
+            return name
+        case ast.Attribute(value, attribute):
+            before = dotted_name(value)
+            return before and f"{before}.{attribute}"
+    return None
+
+
+def used_names(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Yields the full name and the line of everything imported that the module mentions."""
+    imported = imported_names(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute) and (name := dotted_name(node)):
+            head, dot, tail = name.partition(".")
+            if head in imported:
+                yield f"{imported[head]}{dot}{tail}", node.lineno
+
+
+def functions(tree: ast.Module) -> Iterator[Function]:
+    return (node for node in ast.walk(tree) if isinstance(node, Function))
+
+
+def public_definitions(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, ast.AST]]:
+    for node in body:
+        if isinstance(node, Function | ast.ClassDef) and not node.name.startswith("_"):
+            yield f"{prefix}{node.name}", node
+            if isinstance(node, ast.ClassDef):
+                yield from public_definitions(node.body, f"{prefix}{node.name}.")
+
+
+@pytest.mark.parametrize(
+    ("source", "used"),
+    [
+        ("import time\ntime.time()", "time.time"),
+        ("import time as t\nclock = t.time", "time.time"),
+        ("from time import time as now\nnow()", "time.time"),
+        ("from datetime import datetime\ndatetime.now(tz)", "datetime.datetime.now"),
+        ("def f():\n    import os\n    return os.environ['HOME']", "os.environ"),
+    ],
+)
+def test_a_use_is_found_however_it_was_imported(source, used):
+    assert used in [name for name, _ in used_names(ast.parse(source))]
+
+
+def test_a_use_of_a_local_name_is_not_taken_for_a_module():
+    assert list(used_names(ast.parse("def f(time):\n    return time.time()"))) == []
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_a_restricted_name_is_used_only_where_it_is_allowed(name):
+    uses = [
+        f"{path}:{line}"
+        for path, tree in MODULES.items()
+        if not path.startswith(ALLOWED[name])
+        for used, line in used_names(tree)
+        if used == name
+    ]
+
+    assert uses == []
+
+
+def test_no_module_has_more_than_500_lines():
+    sizes = {path: len((ROOT / path).read_text(encoding="utf-8").splitlines()) for path in MODULES}
+
+    assert {path: size for path, size in sizes.items() if size > MAX_MODULE_LINES} == {}
+
+
+def test_no_function_has_more_than_60_lines():
+    sizes = {
+        f"{path}:{function.name}": function.end_lineno - function.lineno + 1
+        for path, tree in MODULES.items()
+        for function in functions(tree)
+    }
+
+    assert {name: size for name, size in sizes.items() if size > MAX_FUNCTION_LINES} == {}
+
+
+def test_no_module_is_named_like_one_of_the_standard_library():
+    named_alike = [path for path in MODULES if Path(path).stem in sys.stdlib_module_names]
+
+    assert named_alike == []
+
+
+def test_every_public_name_has_a_docstring():
+    bare = [
+        f"{path}:{name}"
+        for path, tree in MODULES.items()
+        for name, node in [("", tree), *public_definitions(tree.body)]
+        if not ast.get_docstring(node)
+    ]
+
+    assert bare == []
+
+
+def test_an_init_module_only_imports():
+    allowed = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.Expr)
+    busy = [
+        path
+        for path, tree in MODULES.items()
+        if path.endswith("__init__.py") and not all(isinstance(node, allowed) for node in tree.body)
+    ]
+
+    assert busy == []

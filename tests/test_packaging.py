@@ -1,0 +1,154 @@
+"""Does the wheel hold the product and nothing else, and does it run where it is installed?"""
+
+from __future__ import annotations
+
+import email
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from zipfile import ZipFile
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[1]
+
+pytestmark = pytest.mark.slow
+
+
+def files_below(folder: Path) -> Iterator[str]:
+    """Yields the files that belong to the product, relative to the folder."""
+    for path in folder.rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            yield path.relative_to(folder).as_posix()
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def names(wheel: Path) -> set[str]:
+    with ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+class Installed(NamedTuple):
+    """A fresh environment with the wheel in it."""
+
+    bin: Path
+    site_packages: Path
+    cwd: Path
+    """A folder outside the checkout."""
+
+    def run(self, *command: str | Path) -> str:
+        """Returns what a command of the environment prints, started with none of our variables."""
+        kept = {name: os.environ[name] for name in ("HOME", "LANG", "PATH") if name in os.environ}
+        done = subprocess.run(
+            [self.bin / command[0], *command[1:]],
+            cwd=self.cwd,
+            env=kept,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """Installs the wheel alone; the requirements come from the environment of the tests."""
+    folder = tmp_path_factory.mktemp("installed")
+    venv.create(folder / "venv", with_pip=True)
+    scheme = sysconfig.get_paths("venv", vars={"base": str(folder / "venv")})
+    fresh = Installed(Path(scheme["scripts"]), Path(scheme["purelib"]), folder)
+    # The path file of an editable install is not followed from here, so the checkout stays unseen.
+    ours = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    (fresh.site_packages / "requirements.pth").write_text("\n".join(sorted(ours)))
+    fresh.run("python", "-m", "pip", "install", "--no-index", "--no-deps", wheel)
+    return fresh
+
+
+def test_the_wheel_holds_the_two_packages_and_nothing_else(names):
+    top_level = {name.partition("/")[0] for name in names}
+
+    (metadata,) = (name for name in top_level if name.endswith(".dist-info"))
+
+    assert top_level == {"actors", "memory", metadata}
+
+
+@pytest.mark.parametrize("package", ["actors", "memory"])
+def test_the_wheel_holds_every_file_of_a_package(names, package):
+    expected = {f"{package}/{file}" for file in files_below(ROOT / package)}
+
+    assert expected <= names
+    assert f"{package}/py.typed" in expected
+
+
+def test_the_wheel_adds_only_the_template_and_the_configuration_of_ray(names):
+    added = {"actors/ray_config.yaml"}
+    added |= {f"memory/_template/{file}" for file in files_below(ROOT / "workspace_template")}
+
+    in_packages = {name for name in names if ".dist-info/" not in name}
+    in_checkout = {
+        f"{package}/{file}"
+        for package in ("actors", "memory")
+        for file in files_below(ROOT / package)
+    }
+
+    assert in_packages - in_checkout == added
+
+
+@pytest.mark.parametrize("folder", ["people", "places", "threads"])
+def test_the_template_in_the_wheel_keeps_its_empty_folders(names, folder):
+    assert f"memory/_template/wiki/{folder}/.gitkeep" in names
+
+
+def test_the_metadata_names_the_licence_and_carries_its_texts(wheel, names):
+    (path,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+    with ZipFile(wheel) as archive:
+        metadata = email.message_from_bytes(archive.read(path))
+
+    folder = path.removesuffix("METADATA")
+
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata.get_all("License-File") == ["LICENSE", "NOTICE"]
+    assert {f"{folder}licenses/LICENSE", f"{folder}licenses/NOTICE"} <= names
+
+
+def test_the_installed_command_shows_its_help(installed):
+    assert "usage: memory" in installed.run("memory", "--help").lower()
+
+
+@pytest.mark.parametrize("package", ["actors", "memory"])
+def test_an_installed_package_is_the_one_from_the_wheel(installed, package):
+    shown = installed.run("python", "-c", f"import {package}; print({package}.__file__)")
+
+    assert Path(shown.strip()) == installed.site_packages / package / "__init__.py"
+
+
+def test_the_installed_command_makes_a_workspace_from_the_template(installed):
+    installed.run("memory", "init", "--workspace", "workspace")
+
+    made = set(files_below(installed.cwd / "workspace"))
+    folders = {path.name for path in (installed.cwd / "workspace" / "wiki").iterdir()}
+
+    assert {"skills/memory/SKILL.md", "skills/memory/save.md"} <= made
+    assert folders == {"people", "places", "threads"}
