@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Runs the product and its checks from a checkout, inside an environment that it keeps up to date.
 #
-# The environment is .venv beside this file. It belongs to this script: it is made anew when the
-# checkout has moved or its Python has gone. What stands in it is the lock, hash by hash, and this
-# checkout as an editable install; a stamp, written last, says for which lock that is true.
+# The environment is .venv beside this file. It belongs to this script, which makes it anew when the
+# checkout has moved, its Python has gone or an installation was cut short. In it stand the lock,
+# hash by hash, and this checkout as an editable install; a stamp, written last, says for which lock
+# that is true.
 set -euo pipefail
 
 usage() {
@@ -60,12 +61,13 @@ find_python() {
   die "needs Python 3.11, 3.12 or 3.13: install one, or name it with PYTHON=/path/to/python"
 }
 
+# Makes the environment with the interpreter $1 unless there is one that can be added to.
 make_venv() {
-  local python
-  if [ -x "$venv/bin/python" ] && [ "$(cat "$venv/.checkout")" = "$root" ]; then
+  local python=$1
+  if [ -x "$venv/bin/python" ] && [ "$(cat "$venv/.checkout" 2>/dev/null)" = "$root" ] &&
+    [ ! -e "$venv/.installing" ]; then
     return
   fi
-  python=$(find_python)
   say "making $venv with $("$python" --version)"
   rm -rf "$venv"
   "$python" -m venv --without-pip "$venv" >&2 ||
@@ -108,8 +110,9 @@ pip_install() {
   "${pip[@]}" $quiet --no-deps "$@" >&2
 }
 
+# Brings the environment to level $1, with the interpreter $2 if it has to be made.
 install_level() {
-  make_venv
+  make_venv "$2"
   rm -f "$venv"/.installed-*
   stamp_of "$1" >"$venv/.installing"
   say "installing the requirements locked in $(basename "$(lock_of "$1")"); this takes a minute"
@@ -118,17 +121,27 @@ install_level() {
   mv "$venv/.installing" "$venv/.installed-$1"
 }
 
-# Brings the environment to level $1; of two calls at the same time the second one waits.
+# Locks the open file 9 until it is closed. Not with the command flock, which macOS lacks.
+take_turn() {
+  "$1" -c 'import fcntl, sys
+try:
+    fcntl.flock(9, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except BlockingIOError:
+    print("cli.sh: waiting for another installation", file=sys.stderr)
+    fcntl.flock(9, fcntl.LOCK_EX)'
+}
+
+# Installs level $1 if it is not ready; of two calls at the same time the second one waits.
 ensure() {
+  local python
   if is_ready "$1"; then
     return
   fi
+  python=$(find_python)
   (
-    if command -v flock >/dev/null; then
-      flock --nonblock 9 || { say "waiting for another installation" && flock 9; }
-    fi
+    take_turn "$python"
     if ! is_ready "$1"; then
-      install_level "$1"
+      install_level "$1" "$python"
     fi
   ) 9<"$root"
 }
