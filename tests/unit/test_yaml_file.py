@@ -1,0 +1,70 @@
+import pytest
+
+from memory.errors import ConfigError
+from memory.yaml_file import read_yaml
+
+
+@pytest.fixture
+def read(tmp_path):
+    path = tmp_path / "config.yml"
+
+    def read_text(text):
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return read_yaml(path)
+
+    return read_text
+
+
+def test_each_key_knows_its_line(read):
+    file = read("# note\nmemory:\n  language: german\n  hybridWeights:\n    text: 1\n")
+
+    assert file.data == {"memory": {"language": "german", "hybridWeights": {"text": 1}}}
+    assert file.lines[("memory",)] == 2
+    assert file.lines[("memory", "language")] == 3
+    assert file.lines[("memory", "hybridWeights", "text")] == 5
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# only a comment\n", "\ufeff"])
+def test_an_empty_file_is_an_empty_mapping(read, text):
+    assert read(text).data == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("a: 1\nb: 2\na: 3\n", ":3: a is set twice (first on line 1)"),
+        ("a:\n  b: 1\n  b: 2\n", ":3: a.b is set twice (first on line 2)"),
+        ("a:\n\tb: 1\n", ":2: a tab cannot indent YAML, use spaces"),
+        ("- a\n", ": expected keys and values at the top level"),
+        ("a: [1\n", ":2: expected ',' or ']', but got '<stream end>'"),
+        ("a: !!python/object:os.system x\n", ":1: could not determine a constructor"),
+        ("a: " + "[" * 5000, ": not readable as YAML (RecursionError)"),
+        (b"a: \xff\n", ": not UTF-8 at byte 3"),
+        ("a: \x00\n", ": not readable as YAML (ReaderError)"),
+        ("#" * (1024 * 1024 + 1), ": larger than 1,048,576 bytes"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_with_its_line(read, text, complaint):
+    with pytest.raises(ConfigError) as refused:
+        read(text)
+
+    assert f"config.yml{complaint}" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_syntax_error_never_quotes_the_file(read):
+    with pytest.raises(ConfigError) as refused:
+        read("inference:\n  apiKeys:\n    openai: sk-canary: oops\n")
+
+    assert ":3: " in str(refused.value)
+    assert "canary" not in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+def test_a_missing_file_is_a_configuration_error(tmp_path):
+    with pytest.raises(ConfigError, match="No such file"):
+        read_yaml(tmp_path / "none.yml")
+
+
+def test_aliases_that_contain_themselves_end(read):
+    assert set(read("a: &x\n  b: *x\nc: *x\n").data) == {"a", "c"}
