@@ -1,0 +1,59 @@
+"""How does the disk differ from what the index knows?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memory.messages import FileEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from memory.messages import FileStamp, FileSummary, Scan
+
+_COARSE_NS = 1_000_000_000
+
+
+def changes(
+    scan: Scan, known: Iterable[FileSummary], *, suspicious: bool = False
+) -> tuple[FileEvent, ...]:
+    """Returns a hint for every path whose file and record differ, sorted by path (SPEC D6).
+
+    A path that vanished is left out while it lies at or below something unreadable: not seen is
+    not gone.
+
+    Args:
+        scan: What is on disk.
+        known: What the index knows.
+        suspicious: Also returns files whose stamps are equal but prove little, because the file
+            system counts whole seconds (FAT, SMB): they may have changed within that second.
+    """
+    records = {summary.path: summary for summary in known}
+    present = {stamp.path for stamp in scan.files}
+    events = [
+        (stamp.path, FileEvent(stamp.raw_path))
+        for stamp in scan.files
+        if _differs(stamp, records.get(stamp.path))
+        or (suspicious and stamp.mtime_ns % _COARSE_NS == 0)
+    ]
+    events += [
+        (path, FileEvent(summary.raw_path))
+        for path, summary in records.items()
+        if path not in present and not _is_hidden(path, scan.unreadable)
+    ]
+    return tuple(event for _path, event in sorted(events, key=lambda pair: pair[0]))
+
+
+def _differs(stamp: FileStamp, summary: FileSummary | None) -> bool:
+    if summary is None:
+        return True
+    return (stamp.raw_path, stamp.mtime_ns, stamp.size, stamp.inode) != (
+        summary.raw_path,
+        summary.mtime_ns,
+        summary.size,
+        summary.inode,
+    )
+
+
+def _is_hidden(path: str, unreadable: tuple[str, ...]) -> bool:
+    return any(prefix in ("", path) or path.startswith(f"{prefix}/") for prefix in unreadable)

@@ -1,0 +1,95 @@
+"""Does a replacement leave the old or the new file, whatever fails?"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+import pytest
+
+from memory.atomic_file import OsDisk, replace_atomically, sweep_temporaries
+
+
+class FailingDisk(OsDisk):
+    """Fails in one operation, and records all of them."""
+
+    def __init__(self, failing: str = "") -> None:
+        self.failing = failing
+        self.calls: list[str] = []
+
+    def _note(self, name: str) -> None:
+        self.calls.append(name)
+        if name == self.failing:
+            raise OSError(errno.EIO, "input/output error")
+
+    def create(self, path):
+        self._note("create")
+        return super().create(path)
+
+    def write(self, descriptor, data):
+        self._note("write")
+        super().write(descriptor, data)
+
+    def fsync(self, descriptor):
+        self._note("fsync")
+        super().fsync(descriptor)
+
+    def rename(self, source, target):
+        self._note("rename")
+        super().rename(source, target)
+
+    def fsync_folder(self, folder):
+        self._note("fsync_folder")
+        super().fsync_folder(folder)
+
+
+def test_a_replacement_is_flushed_before_and_after_the_rename(tmp_path):
+    disk = FailingDisk()
+    replace_atomically(tmp_path / "file", (b"new ", b"content"), disk)
+
+    assert disk.calls == ["create", "write", "write", "fsync", "rename", "fsync_folder"]
+    assert (tmp_path / "file").read_bytes() == b"new content"
+
+
+def test_only_the_owner_can_read_the_file(tmp_path):
+    """FAULTS 77."""
+    before = os.umask(0)
+    try:
+        replace_atomically(tmp_path / "file", (b"secret",))
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("failing", ["create", "write", "fsync", "rename"])
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, failing):
+    """FAULTS 4, 5 and 6."""
+    (tmp_path / "file").write_bytes(b"old")
+
+    with pytest.raises(OSError, match="input/output"):
+        replace_atomically(tmp_path / "file", (b"new",), FailingDisk(failing))
+
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_bytes() == b"old"
+
+
+def test_a_write_that_takes_little_at_once_is_continued(tmp_path, monkeypatch):
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, data[:3]))
+    replace_atomically(tmp_path / "file", (b"0123456789", b"", b"ab"))
+
+    assert (tmp_path / "file").read_bytes() == b"0123456789ab"
+
+
+def test_only_own_temporaries_of_one_name_are_swept(tmp_path):
+    """FAULTS 7."""
+    for name in (".file.0a1b2c3d.tmp", ".file.ffffffff.tmp"):
+        (tmp_path / name).touch()
+    kept = {"file", "file.tmp", ".other.0a1b2c3d.tmp", "notes.tmp"}
+    for name in kept:
+        (tmp_path / name).touch()
+
+    assert sweep_temporaries(tmp_path, "file") == 2
+    assert {path.name for path in tmp_path.iterdir()} == kept

@@ -1,0 +1,72 @@
+"""How do disk and index differ?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from memory.messages import FileEvent, FileStamp, FileSummary, Scan
+from memory.reconcile import changes
+
+
+def stamp(path: str, *, mtime_ns: int = 1_000_000_001, size: int = 3, inode: int = 9) -> FileStamp:
+    return FileStamp(path, path, mtime_ns, size, inode)
+
+
+def known(path: str, *, mtime_ns: int = 1_000_000_001, size: int = 3) -> FileSummary:
+    return FileSummary(path, path, mtime_ns, size, 9, 1, "", "")
+
+
+def scan(*stamps: FileStamp, unreadable: tuple[str, ...] = ()) -> Scan:
+    return Scan(stamps, (), unreadable)
+
+
+def test_equal_stamps_need_no_work():
+    assert changes(scan(stamp("a"), stamp("b")), [known("a"), known("b")]) == ()
+
+
+def test_new_changed_and_vanished_files_are_events_sorted_by_path():
+    found = changes(
+        scan(stamp("changed", size=4), stamp("new"), stamp("same")),
+        [known("vanished"), known("changed"), known("same")],
+    )
+
+    assert found == (FileEvent("changed"), FileEvent("new"), FileEvent("vanished"))
+
+
+@pytest.mark.parametrize(
+    "moved", [{"mtime_ns": 5}, {"size": 4}, {"inode": 10}, {"raw_path": "cafe\u0301"}]
+)
+def test_each_part_of_a_stamp_counts(moved):
+    on_disk = replace(stamp("caf\u00e9"), **moved)
+
+    assert changes(scan(on_disk), [known("caf\u00e9")]) == (FileEvent(on_disk.raw_path),)
+
+
+def test_the_event_carries_the_spelling_of_the_disk():
+    on_disk = FileStamp("caf\u00e9.md", "cafe\u0301.md", 1, 1, 1)
+
+    assert changes(scan(on_disk), []) == (FileEvent("cafe\u0301.md"),)
+
+
+def test_what_lies_below_something_unreadable_has_not_vanished():
+    """FAULTS 33."""
+    index = [known("private/a.md"), known("private"), known("privateer.md"), known("other.md")]
+
+    found = changes(scan(unreadable=("private",)), index)
+
+    assert found == (FileEvent("other.md"), FileEvent("privateer.md"))
+
+
+def test_an_unreadable_root_hides_everything():
+    assert changes(scan(unreadable=("",)), [known("a.md"), known("b/c.md")]) == ()
+
+
+def test_whole_seconds_are_suspicious_only_when_asked():
+    """FAULTS 39: FAT and SMB count whole seconds, so an equal time proves little."""
+    coarse = stamp("coarse", mtime_ns=7_000_000_000)
+    index = [known("coarse", mtime_ns=7_000_000_000), known("fine")]
+
+    assert changes(scan(coarse, stamp("fine")), index) == ()
+    assert changes(scan(coarse, stamp("fine")), index, suspicious=True) == (FileEvent("coarse"),)
