@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 import sys
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,6 +95,16 @@ def used_names(tree: ast.Module) -> Iterator[tuple[str, int]]:
                 yield f"{imported[head]}{dot}{tail}", node.lineno
 
 
+def without_type_checking(tree: ast.Module) -> ast.Module:
+    """Returns the top level of a module as it is at run time."""
+    body = [
+        node
+        for node in tree.body
+        if not (isinstance(node, ast.If) and dotted_name(node.test) == "TYPE_CHECKING")
+    ]
+    return ast.Module(body, type_ignores=[])
+
+
 def functions(tree: ast.Module) -> Iterator[Function]:
     return (node for node in ast.walk(tree) if isinstance(node, Function))
 
@@ -132,6 +146,29 @@ def test_a_restricted_name_is_used_only_where_it_is_allowed(name):
     ]
 
     assert uses == []
+
+
+def test_every_library_that_is_imported_is_a_declared_requirement():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    requirements = [*project["dependencies"], *(line for extra in extras for line in extra)]
+    declared = {canonicalize_name(Requirement(line).name) for line in requirements}
+
+    imported = {
+        name.partition(".")[0]
+        for tree in MODULES.values()
+        for name in imported_names(without_type_checking(tree)).values()
+    }
+    libraries = imported - sys.stdlib_module_names - {"actors", "memory"}
+    owners = packages_distributions()
+    undeclared = {
+        library
+        for library in libraries
+        if declared.isdisjoint(map(canonicalize_name, owners.get(library, ())))
+    }
+
+    assert libraries
+    assert undeclared == set()
 
 
 def test_no_module_has_more_than_500_lines():

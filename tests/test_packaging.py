@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import email
 import os
+import re
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from zipfile import ZipFile
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 pytestmark = pytest.mark.slow
 
@@ -27,6 +32,19 @@ def files_below(folder: Path) -> Iterator[str]:
     for path in folder.rglob("*"):
         if path.is_file() and "__pycache__" not in path.parts:
             yield path.relative_to(folder).as_posix()
+
+
+def pins_of(lock: str) -> set[tuple[str, str]]:
+    text = (ROOT / lock).read_text(encoding="utf-8")
+    return set(re.findall(r"^(\S+)==(\S+)", text, re.MULTILINE))
+
+
+def requirements_of(*, development: bool) -> list[Requirement]:
+    project, groups = PROJECT["project"], PROJECT["dependency-groups"]
+    lists = [project["dependencies"], groups["build"]]
+    if development:
+        lists += [*project["optional-dependencies"].values(), *groups.values()]
+    return [Requirement(line) for lines in lists for line in lines if isinstance(line, str)]
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +102,28 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
     (fresh.site_packages / "requirements.pth").write_text("\n".join(sorted(ours)))
     fresh.run("python", "-m", "pip", "install", "--no-index", "--no-deps", wheel)
     return fresh
+
+
+@pytest.mark.parametrize(
+    ("lock", "development"), [("constraints.txt", False), ("constraints-dev.txt", True)]
+)
+def test_the_lock_meets_every_requirement_of_the_project(lock, development):
+    pins = pins_of(lock)
+
+    unmet = [
+        str(requirement)
+        for requirement in requirements_of(development=development)
+        if not any(
+            name == canonicalize_name(requirement.name) and version in requirement.specifier
+            for name, version in pins
+        )
+    ]
+
+    assert unmet == []
+
+
+def test_what_is_locked_for_development_includes_what_is_locked_for_use():
+    assert pins_of("constraints.txt") <= pins_of("constraints-dev.txt")
 
 
 def test_the_wheel_holds_the_two_packages_and_nothing_else(names):
