@@ -80,8 +80,8 @@ Limit = Annotated[int, Field(ge=1, le=1000)]
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
 
 
-class _Group(BaseModel):
-    """One group of keys."""
+class Group(BaseModel):
+    """One group of keys: frozen, strict about types, camelCase in the file."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,
@@ -103,7 +103,7 @@ class _Group(BaseModel):
         return {key: value for key, value in data.items() if value is not None}
 
 
-class CoreSettings(_Group):
+class CoreSettings(Group):
     """``core``: settings of the platform that the memory follows."""
 
     model_config = ConfigDict(extra="ignore")
@@ -114,7 +114,7 @@ class CoreSettings(_Group):
     """Folder of markdown files, relative to the configuration file."""
 
 
-class CustomProvider(_Group):
+class CustomProvider(Group):
     """``inference.customProviders.<id>``: a gateway that speaks a known protocol."""
 
     type: str
@@ -122,7 +122,7 @@ class CustomProvider(_Group):
     api_key: SecretStr | None = None
 
 
-class InferenceSettings(_Group):
+class InferenceSettings(Group):
     """``inference``: who answers calls to models."""
 
     api_keys: dict[str, SecretStr] = {}
@@ -158,14 +158,14 @@ def _default_max_delay(values: dict[str, Any]) -> float:
     return 10 * float(values.get("persist_to_disk_delay", 0))
 
 
-class EmbeddingsSettings(_Group):
+class EmbeddingsSettings(Group):
     """``memory.embeddings``: which model turns text into vectors."""
 
     provider: str | None = None
     model: str | None = Field(default_factory=_default_model)
 
 
-class HybridWeights(_Group):
+class HybridWeights(Group):
     """``memory.hybridWeights``: share of each side in a score; only their ratio matters."""
 
     vector: Weight = 0.5
@@ -178,7 +178,7 @@ class HybridWeights(_Group):
         return self
 
 
-class MemorySettings(_Group):
+class MemorySettings(Group):
     """``memory``: everything about this plugin."""
 
     embeddings: EmbeddingsSettings = EmbeddingsSettings()
@@ -204,7 +204,7 @@ class MemorySettings(_Group):
     """Seconds between two comparisons of disk and index."""
 
 
-class Settings(_Group):
+class Settings(Group):
     """The groups of config.yml that matter here."""
 
     model_config = ConfigDict(extra="ignore")

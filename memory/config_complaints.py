@@ -1,7 +1,7 @@
 """How is a problem in config.yml said in one line?
 
 A line names the file, the line, the key as it is written, what is wrong and the nearest valid key.
-Values are shown only under ``memory``: those of ``inference`` may be secrets.
+Values under ``inference`` are not shown, because they may be secrets.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _EXPECTED = {
     "string_type": "text",
     "tuple_type": "a list",
 }
+_UNSHOWN_GROUP = "inference"
 _MAX_SHOWN = 60
 _CLOSE = 0.75
 
@@ -70,7 +71,7 @@ def _line(keys: tuple[str, ...], file: YamlFile) -> int | None:
 
 def _what(detail: ErrorDetails, keys: tuple[str, ...], root: type[BaseModel]) -> str:
     kind = detail["type"]
-    shown = _shown(detail["input"]) if keys[0] == "memory" else "the value"
+    shown = "the value" if keys[0] == _UNSHOWN_GROUP else _shown(detail["input"])
     match kind:
         case "extra_forbidden":
             return _unknown_key(keys, root)

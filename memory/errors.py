@@ -16,7 +16,8 @@
     │  ├─ DimensionMismatch
     │  ├─ StaleUpdate              plan again
     │  └─ LockHeld                 another daemon owns the data folder
-    ├─ DaemonError                 the running daemon could not be reached or refused
+    ├─ DaemonError                 the running daemon broke off or refused
+    │  └─ DaemonNotRunning         nobody listens for this data folder
     └─ WorkspaceError              the workspace folder cannot be used
        └─ WorkspaceMissing         it vanished; keep the index
 
@@ -145,7 +146,11 @@ class LockHeld(StoreError):
 
 
 class DaemonError(MemoryPluginError):
-    """The running daemon could not be reached, or refused the request."""
+    """The running daemon broke off, or refused the request."""
+
+
+class DaemonNotRunning(DaemonError):
+    """No daemon listens for this data folder."""
 
 
 class WorkspaceError(MemoryPluginError):

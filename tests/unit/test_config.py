@@ -6,6 +6,7 @@ import pytest
 
 from memory.config import (
     CHAT_ONLY_PROVIDERS,
+    DEFAULT_LOCAL_MODEL,
     CustomProvider,
     EmbeddingsSettings,
     InferenceSettings,
@@ -15,6 +16,7 @@ from memory.config import (
     load,
 )
 from memory.errors import ConfigError
+from memory.providers import local
 
 SEED = """\
 core:
@@ -217,6 +219,11 @@ def test_without_provider_or_model_the_memory_says_what_is_pending(embeddings, m
     settings = Settings(memory=MemorySettings(embeddings=EmbeddingsSettings(**embeddings)))
 
     assert disabled_reason(settings) == f"memory: disabled — pending config (set {missing})"
+
+
+def test_the_names_of_the_local_provider_are_those_of_the_factory():
+    assert local.LOCAL == "local"
+    assert local.MINILM == DEFAULT_LOCAL_MODEL
 
 
 def test_the_local_provider_has_a_default_model():

@@ -1,0 +1,151 @@
+"""What can a person do with the memory from a shell?
+
+Each command is a module of ``memory.commands`` with ``run(options) -> exit code``, imported only
+when it is asked for: the time to the first byte is mostly the time to import.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from memory import __version__
+from memory.commands import Options
+from memory.commands.printing import complain
+from memory.errors import (
+    MemoryPluginError,
+    SnapshotCorrupt,
+    SnapshotIncompatible,
+    SnapshotMissing,
+)
+from memory.locations import find_config, find_data
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_HOME = "MEMORY_HOME"
+_EXIT_FAILED = 1
+_EXIT_INTERRUPTED = 128 + signal.SIGINT
+_EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
+
+_DESCRIPTION = "Long-term memory for an agent over a folder of markdown files."
+_COMMANDS = {
+    "start": "index a workspace and keep watching it, until stopped",
+    "stop": "end the running daemon",
+    "status": "say what the memory is doing",
+    "search": "find sections by meaning and by words",
+    "show": "print every indexed section of one file",
+    "list": "list the indexed files",
+    "context": "print the # Memories section an agent would get for a prompt",
+    "init": "create the configuration and the workspace, keeping what exists",
+}
+_PRINTS_DATA = ("status", "search", "show", "list", "context")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code; errors are lines on stderr."""
+    options = _options(_parser().parse_args(argv))
+    logging.basicConfig(format="memory: %(message)s", level=logging.WARNING)
+    if hasattr(sys.stdout, "reconfigure"):
+        # A terminal that cannot show a character gets a question mark, not a traceback.
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        code = _run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _broken_pipe()
+    except (MemoryPluginError, OSError) as error:
+        complain(_message(error))
+        return _EXIT_FAILED
+    except KeyboardInterrupt:
+        return _EXIT_INTERRUPTED
+    return code
+
+
+def _run(options: Options) -> int:
+    command = importlib.import_module(f"memory.commands.{options.command}")
+    code: int = command.run(options)
+    return code
+
+
+def _message(error: Exception) -> str:
+    match error:
+        case SnapshotMissing():
+            return f"{error}; `memory start` makes one"
+        case SnapshotCorrupt() | SnapshotIncompatible():
+            return f"{error}; `memory start` sets it aside and indexes everything again"
+        case OSError(filename=str(name), strerror=str(reason)):
+            return f"{name}: {reason}"
+    return str(error)
+
+
+def _broken_pipe() -> int:
+    # The interpreter flushes stdout once more when it ends, and would complain then.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return _EXIT_BROKEN_PIPE
+
+
+def _options(parsed: argparse.Namespace) -> Options:
+    config = find_config(parsed.config, home=os.environ.get(_HOME))
+    return Options(
+        command=parsed.command,
+        config=config,
+        config_given=parsed.config is not None,
+        data=find_data(parsed.data, config=config),
+        workspace=parsed.workspace,
+        as_json=getattr(parsed, "json", False),
+        styled=sys.stdout.isatty() and not os.environ.get("NO_COLOR"),
+        now_s=time.time(),
+        subject=getattr(parsed, "subject", ""),
+        limit=getattr(parsed, "limit", None),
+        explain=getattr(parsed, "explain", False),
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="memory", description=_DESCRIPTION)
+    parser.add_argument("--version", action="version", version=f"memory {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, summary in _COMMANDS.items():
+        command = commands.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
+        _add_common(command, prints_data=name in _PRINTS_DATA)
+        _add_own(command, name)
+    return parser
+
+
+def _add_common(command: argparse.ArgumentParser, *, prints_data: bool) -> None:
+    command.add_argument(
+        "--config", metavar="FILE", help=f"configuration (default: config.yml in ${_HOME} or here)"
+    )
+    command.add_argument("--workspace", metavar="DIR", help="folder of markdown files")
+    command.add_argument(
+        "--data", metavar="DIR", help="folder of the index (default: data/memory beside FILE)"
+    )
+    if prints_data:
+        command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_own(command: argparse.ArgumentParser, name: str) -> None:
+    if name == "search":
+        command.add_argument("subject", metavar="QUERY")
+        command.add_argument("-n", dest="limit", type=_positive, metavar="N", help="most files")
+        command.add_argument(
+            "--explain", action="store_true", help="show what each side contributed to a score"
+        )
+    elif name == "show":
+        command.add_argument("subject", metavar="PATH", help="path relative to the workspace")
+    elif name == "context":
+        command.add_argument("subject", metavar="PROMPT")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number

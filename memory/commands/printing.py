@@ -1,0 +1,54 @@
+"""How does an answer reach the terminal, a pipe or a program?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from memory.sanitizing import printable_block
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from memory.commands import Options
+
+
+def print_answer(options: Options, answer: object, render: Callable[[], Iterable[str]]) -> None:
+    """Prints JSON if asked for, else the documents: styled on a terminal, plain elsewhere.
+
+    Args:
+        options: How the command was called.
+        answer: A payload.
+        render: Returns the same as markdown documents.
+    """
+    if options.as_json:
+        # ASCII only: escape sequences in a file's text stay escaped in the terminal, too.
+        json.dump(answer, sys.stdout, indent=2)
+        sys.stdout.write("\n")
+    elif options.styled:
+        _print_styled(render())
+    else:
+        for document in render():
+            sys.stdout.write(document)
+
+
+def say(line: str) -> None:
+    """Prints one line about what a command did."""
+    sys.stdout.write(f"memory: {line}\n")
+
+
+def complain(message: str) -> None:
+    """Prints a message, one prefixed line for each of its lines, to stderr."""
+    for line in printable_block(message).splitlines():
+        sys.stderr.write(f"memory: {line}\n")
+
+
+def _print_styled(documents: Iterable[str]) -> None:
+    from rich.console import Console  # noqa: PLC0415 - 0.1 s that only a terminal needs
+    from rich.markdown import Markdown  # noqa: PLC0415 - as above
+
+    console = Console()
+    for document in documents:
+        # A link's text says nothing about its target, so targets are spelled out.
+        console.print(Markdown(document, hyperlinks=False))

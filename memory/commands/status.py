@@ -1,0 +1,41 @@
+"""``memory status``: what is the memory doing?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memory.commands.printing import print_answer
+from memory.daemon_client import request
+from memory.errors import DaemonNotRunning, SnapshotMissing
+from memory.payloads import blank_status
+from memory.rendering import status_markdown
+
+if TYPE_CHECKING:
+    from memory.commands import Options
+    from memory.payloads import StatusPayload
+
+_TIMEOUT_S = 10.0
+
+
+def run(options: Options) -> int:
+    """Prints the state; a memory that is not running is no failure."""
+    answer: StatusPayload
+    try:
+        answer = request(options.data, "status", _TIMEOUT_S)
+    except DaemonNotRunning:
+        answer = _without_daemon(options)
+    print_answer(options, answer, lambda: [status_markdown(answer)])
+    return 0
+
+
+def _without_daemon(options: Options) -> StatusPayload:
+    from memory.config import disabled_reason  # noqa: PLC0415 - not needed beside a daemon
+    from memory.disk import status  # noqa: PLC0415 - as above
+
+    try:
+        answer = status(options.data, options.now_s)
+    except SnapshotMissing:
+        answer = blank_status("stopped")
+    if options.config.exists() and disabled_reason(options.settings()):
+        answer["state"] = "disabled"
+    return answer

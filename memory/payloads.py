@@ -1,0 +1,252 @@
+"""Which JSON objects does the memory answer with?
+
+The shapes are stable: fields may be added, none is renamed (SPEC K4). The daemon and the command
+line build them here, so each shape exists once. Text in them is raw; who shows it sanitizes it.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from memory.messages import Chunk, ContextSection, FileSummary, SearchResult
+
+Source = Literal["daemon", "disk"]
+State = Literal["stopped", "starting", "indexing", "ready", "workspace_missing", "disabled"]
+
+_NS_PER_S = 1_000_000_000
+
+
+class HitPayload(TypedDict):
+    """One chunk that answers a query."""
+
+    path: str
+    headlines: str
+    start_line: int
+    end_line: int
+    score: float
+    text_score: float
+    vector_score: float
+    snippet: str
+    last_modified: str
+    fresh: bool
+    """Whether the file on disk still is what was indexed."""
+
+
+class SearchPayload(TypedDict):
+    """Answer to ``search``."""
+
+    query: str
+    source: Source
+    age_s: float
+    """Seconds since the index was written to disk; 0 if the daemon answered."""
+    degraded: str
+    """Why only one side answered; empty if both did."""
+    hits: list[HitPayload]
+
+
+class ListItem(TypedDict):
+    """One indexed file."""
+
+    path: str
+    chunks: int
+    last_modified: str
+
+
+class ChunkPayload(TypedDict):
+    """One section of a file, as it was indexed."""
+
+    headlines: str
+    context: str
+    content: str
+    content_hash: str
+    part: int
+    start_line: int
+    end_line: int
+
+
+class ShowPayload(TypedDict):
+    """Answer to ``show``."""
+
+    path: str
+    last_modified: str
+    chunks: list[ChunkPayload]
+
+
+class RowPayload(TypedDict):
+    """One row of the ``# Memories`` table."""
+
+    path: str
+    score: float
+    description: str
+
+
+class ContextPayload(TypedDict):
+    """Answer to ``context``."""
+
+    section: str
+    rows: list[RowPayload]
+    degraded: str
+
+
+class FailedPayload(TypedDict):
+    """A file that could not be indexed for now."""
+
+    path: str
+    stage: str
+    reason: str
+    attempts: int
+    retry_at: float
+    """Unix time, seconds."""
+
+
+class EmbeddingPayload(TypedDict):
+    """Which model made the vectors; empty and 0 while there are none."""
+
+    provider: str
+    model: str
+    dimension: int
+
+
+class ActorPayload(TypedDict):
+    """One actor of the running daemon."""
+
+    name: str
+    pid: int
+    restarts: int
+    state: str
+
+
+class StatusPayload(TypedDict):
+    """Answer to ``status``."""
+
+    state: State
+    ready: bool
+    files: int
+    chunks: int
+    pending: int
+    failed: list[FailedPayload]
+    embedding: EmbeddingPayload
+    embedded_inputs: int
+    """Texts sent to the model since the daemon started."""
+    tokens: int
+    generation: int
+    snapshot_age_s: float | None
+    """Seconds since the index was written to disk; None if it never was."""
+    journal_bytes: int
+    last_event_age_s: float | None
+    last_reconcile_age_s: float | None
+    actors: list[ActorPayload]
+
+
+def search_payload(
+    query: str,
+    result: SearchResult,
+    *,
+    source: Source,
+    age_s: float,
+    fresh_paths: Collection[str],
+) -> SearchPayload:
+    """Returns the answer to ``search``; ``fresh_paths`` are the files unchanged since indexing."""
+    hits: list[HitPayload] = [
+        {
+            "path": hit.path,
+            "headlines": hit.headlines,
+            "start_line": hit.start_line,
+            "end_line": hit.end_line,
+            "score": float(hit.score),
+            "text_score": float(hit.text_score),
+            "vector_score": float(hit.vector_score),
+            "snippet": hit.snippet,
+            "last_modified": iso_time(hit.mtime_ns),
+            "fresh": hit.path in fresh_paths,
+        }
+        for hit in result.hits
+    ]
+    return {
+        "query": query,
+        "source": source,
+        "age_s": age_s,
+        "degraded": result.degraded,
+        "hits": hits,
+    }
+
+
+def list_payload(files: Iterable[FileSummary]) -> list[ListItem]:
+    """Returns the answer to ``list``, sorted by path."""
+    return [
+        {
+            "path": file.path,
+            "chunks": file.num_chunks,
+            "last_modified": iso_time(file.mtime_ns),
+        }
+        for file in sorted(files, key=lambda file: file.path)
+    ]
+
+
+def show_payload(file: FileSummary, chunks: Sequence[Chunk]) -> ShowPayload:
+    """Returns the answer to ``show``, chunks in file order."""
+    return {
+        "path": file.path,
+        "last_modified": iso_time(file.mtime_ns),
+        "chunks": [
+            {
+                "headlines": chunk.headlines,
+                "context": chunk.context,
+                "content": chunk.content,
+                "content_hash": chunk.content_hash,
+                "part": chunk.part,
+                "start_line": chunk.start_line,
+                "end_line": chunk.end_line,
+            }
+            for chunk in chunks
+        ],
+    }
+
+
+def context_payload(section: ContextSection) -> ContextPayload:
+    """Returns the answer to ``context``."""
+    return {
+        "section": section.text,
+        "rows": [
+            {"path": row.path, "score": float(row.score), "description": row.description}
+            for row in section.rows
+        ],
+        "degraded": section.degraded,
+    }
+
+
+def blank_status(state: State) -> StatusPayload:
+    """Returns the answer to ``status`` of a memory that knows nothing yet."""
+    return {
+        "state": state,
+        "ready": False,
+        "files": 0,
+        "chunks": 0,
+        "pending": 0,
+        "failed": [],
+        "embedding": {"provider": "", "model": "", "dimension": 0},
+        "embedded_inputs": 0,
+        "tokens": 0,
+        "generation": 0,
+        "snapshot_age_s": None,
+        "journal_bytes": 0,
+        "last_event_age_s": None,
+        "last_reconcile_age_s": None,
+        "actors": [],
+    }
+
+
+def iso_time(mtime_ns: int) -> str:
+    """Returns a modification time as ISO 8601 in UTC, to the second.
+
+    A time outside the years 1-9999, which file systems can hold, is shown as the epoch.
+    """
+    try:
+        moment = datetime.fromtimestamp(mtime_ns // _NS_PER_S, UTC)
+    except (OverflowError, OSError, ValueError):
+        moment = datetime.fromtimestamp(0, UTC)
+    return moment.isoformat().replace("+00:00", "Z")

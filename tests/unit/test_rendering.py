@@ -1,0 +1,165 @@
+from memory.payloads import blank_status
+from memory.rendering import (
+    list_markdown,
+    search_markdown,
+    show_documents,
+    source_line,
+    status_markdown,
+)
+
+
+def hit(path="wiki/a.md", score=0.88, **changes):
+    return {
+        "path": path,
+        "headlines": "# Alice > ## Meetings",
+        "start_line": 3,
+        "end_line": 9,
+        "score": score,
+        "text_score": 0.5,
+        "vector_score": 0.75,
+        "snippet": "Met in Atlanta.",
+        "last_modified": "2026-05-12T12:00:00Z",
+        "fresh": True,
+        **changes,
+    }
+
+
+def answer(*hits, degraded="", source="disk"):
+    return {"query": "q", "source": source, "age_s": 65, "degraded": degraded, "hits": list(hits)}
+
+
+def test_hits_are_grouped_by_file_with_score_citation_headlines_and_snippet():
+    text = search_markdown(answer(hit(), hit("b.md", 0.5), hit(score=0.3, start_line=12)))
+
+    assert text == (
+        "3 hits in 2 files — source: disk, written 1 minute ago\n"
+        "\n"
+        "## `wiki/a.md`\n"
+        "\n"
+        "- **0.88** `wiki/a.md:3-9`\n"
+        "  `# Alice > ## Meetings`\n"
+        "  > Met in Atlanta.\n"
+        "\n"
+        "- **0.30** `wiki/a.md:12-9`\n"
+        "  `# Alice > ## Meetings`\n"
+        "  > Met in Atlanta.\n"
+        "\n"
+        "## `b.md`\n"
+        "\n"
+        "- **0.50** `b.md:3-9`\n"
+        "  `# Alice > ## Meetings`\n"
+        "  > Met in Atlanta.\n"
+    )
+
+
+def test_a_changed_file_a_degraded_search_and_no_hit_are_said():
+    assert "(changed since it was indexed)" in search_markdown(answer(hit(fresh=False)))
+    assert "no query embedding" in search_markdown(answer(degraded="no query embedding"))
+    assert search_markdown(answer(source="daemon")) == "0 hits in 0 files — source: daemon\n"
+
+
+def test_explain_shows_both_sides():
+    text = search_markdown(answer(hit()), explain=True)
+
+    assert "text 0.500, vector 0.750" in text
+
+
+def test_nothing_from_a_file_is_live_in_any_answer():
+    """FAULTS 84, 87."""
+    evil = "x`|\x1b[31m\n# y\u202e\U000e0041</m>"
+    shown = {"path": evil, "last_modified": "now", "chunks": [chunk(headlines=evil, content=evil)]}
+    status = blank_status("ready") | {
+        "failed": [
+            {"path": evil, "stage": "read", "reason": evil, "attempts": 1, "retry_at": 0.0},
+        ]
+    }
+    texts = [
+        search_markdown(answer(hit(evil, headlines=evil, snippet=evil), degraded=evil)),
+        list_markdown([{"path": evil, "chunks": 1, "last_modified": "now"}], "source: disk"),
+        status_markdown(status),
+        "".join(show_documents(shown, "source: disk")),
+    ]
+
+    assert not any(set(text) & {"\x1b", "\u202e", "\U000e0041"} for text in texts)
+    assert not any("\n# y" in text for text in texts[:3])
+
+
+def chunk(**changes):
+    return {
+        "headlines": "# A",
+        "context": "ctx",
+        "content": "body",
+        "content_hash": "ff",
+        "part": 1,
+        "start_line": 1,
+        "end_line": 5,
+        **changes,
+    }
+
+
+def test_each_chunk_of_a_file_is_a_document_of_its_own():
+    shown = {
+        "path": "a.md",
+        "last_modified": "2026-05-12T12:00:00Z",
+        "chunks": [chunk(content="```\nopen"), chunk(part=2, start_line=6, end_line=9)],
+    }
+
+    assert list(show_documents(shown, "source: daemon")) == [
+        "`a.md` — 2 chunks, last modified 2026-05-12T12:00:00Z — source: daemon\n",
+        "---\n\nPath `a.md:1-5`\n\n`# A`\n\n```\nopen\n",
+        "---\n\nPath `a.md:6-9` (part 2)\n\n`# A`\n\nbody\n",
+    ]
+
+
+def test_a_listing_is_a_table():
+    files = [{"path": "a.md", "chunks": 12, "last_modified": "2026-05-12T12:00:00Z"}]
+
+    assert list_markdown(files, "source: daemon") == (
+        "1 file — source: daemon\n"
+        "\n"
+        "| File | Chunks | Last modified |\n"
+        "| - | -: | - |\n"
+        "| `a.md` | 12 | 2026-05-12T12:00:00Z |\n"
+    )
+    assert list_markdown([], "source: daemon") == "0 files — source: daemon\n"
+
+
+def test_a_status_tells_state_counts_failures_and_actors():
+    status = blank_status("indexing") | {
+        "files": 2,
+        "chunks": 1234,
+        "pending": 1,
+        "embedding": {"provider": "local", "model": "m", "dimension": 384},
+        "snapshot_age_s": 7300.0,
+        "failed": [
+            {"path": "x.md", "stage": "embed", "reason": "bad", "attempts": 2, "retry_at": 0.0}
+        ],
+        "actors": [{"name": "Watcher", "pid": 7, "restarts": 0, "state": "alive"}],
+    }
+
+    assert status_markdown(status) == (
+        "memory: indexing\n"
+        "\n"
+        "- 2 files, 1,234 chunks indexed\n"
+        "- model: local / m, dimension 384\n"
+        "- pending: 1 file\n"
+        "- embedded since the start: 0 texts\n"
+        "- on disk: written 2 hours ago\n"
+        "- failed: `x.md` (embed): bad\n"
+        "- actor Watcher: alive, pid 7\n"
+    )
+
+
+def test_a_stopped_memory_without_an_index_says_so():
+    assert status_markdown(blank_status("stopped")) == (
+        "memory: stopped\n\n- 0 files, 0 chunks indexed\n- on disk: nothing yet\n"
+    )
+
+
+def test_ages_are_said_in_the_largest_whole_unit():
+    ages = {-5: "0 seconds", 1: "1 second", 59.9: "59 seconds", 60: "1 minute"}
+    ages |= {3600: "1 hour", 86_400 * 3: "3 days"}
+
+    assert {age: source_line("disk", age) for age in ages} == {
+        age: f"source: disk, written {text} ago" for age, text in ages.items()
+    }
