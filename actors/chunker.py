@@ -1,0 +1,263 @@
+"""The Chunker actor: decides which files must be indexed again, and does it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import ray
+
+from actors.indexing import FileIndexer, Indexed, Refused
+from actors.loops import call, run_forever, spawn
+from actors.statuses import ChunkerStatus, FileIndexed
+from memory.chunk_limits import chunk_limits
+from memory.clock import SystemClock
+from memory.errors import EmbeddingError, ProviderUnavailable, WorkspaceMissing
+from memory.globs import Globs
+from memory.path_queue import Lane, PathQueue
+from memory.paths import key
+from memory.reconcile import changes
+from memory.workspace import FileUnsettled, Workspace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ray.actor import ActorProxy
+
+    from actors.embedder_pool import EmbedderPool
+    from actors.index_keeper import IndexKeeper
+    from actors.persister import Persister
+    from memory.clock import Clock
+    from memory.config import MemorySettings
+    from memory.messages import FileEvent, SkippedFile
+    from memory.path_queue import Work
+    from memory.providers.base import ModelInfo
+
+logger = logging.getLogger(__name__)
+
+MAX_FILES_IN_FLIGHT = 8
+EPOCH_POLL_S = 1.0
+ACTIVITY_LINES = 1_000
+CALL_DEADLINE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Downstream:
+    """The actors a Chunker calls."""
+
+    keeper: ActorProxy[IndexKeeper]
+    pool: ActorProxy[EmbedderPool]
+    persister: ActorProxy[Persister]
+
+
+@final
+class Chunker:
+    """Keeps the index equal to the disk.
+
+    Owns: the queue of paths and its failures.
+    Survives a crash: nothing; a fresh Chunker compares disk and index first.
+    Ordering: one worker per path, up to MAX_FILES_IN_FLIGHT paths side by side. Hints may come in
+    any order, twice or never, because every reconcile compares the whole disk with the whole index:
+    at the start, at intervals, when the Watcher asks, and when the keeper has restarted.
+    Called by: Watcher, the composition root. Calls: IndexKeeper, EmbedderPool, Persister.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        settings: MemorySettings,
+        info: ModelInfo,
+        downstream: Downstream,
+        clock: Clock | None = None,
+    ) -> None:
+        self._workspace = Workspace(
+            root, exclude=Globs(settings.exclude_globs), max_file_bytes=settings.max_file_bytes
+        )
+        self._interval_s = settings.reconcile_interval
+        self._downstream = downstream
+        self._clock = clock or SystemClock()
+        self._indexer = FileIndexer(
+            self._workspace,
+            chunk_limits(settings.max_chunk_tokens, info),
+            downstream.keeper,
+            downstream.pool,
+            self._clock,
+        )
+        self._queue = PathQueue(random.Random())  # noqa: S311 - jitter, not a secret
+        self._work_arrived = asyncio.Event()
+        self._rescan_wanted = asyncio.Event()
+        self._keeper_epoch = ""
+        self._next_reconcile = 0.0
+        self._last_reconcile_at, self._num_reconciles, self._num_initial = 0.0, 0, 0
+        self._workspace_missing = self._ready = False
+        self._refused: dict[str, SkippedFile] = {}
+        self._skipped_by_scan: tuple[SkippedFile, ...] = ()
+        self._activity: deque[FileIndexed] = deque(maxlen=ACTIVITY_LINES)
+        self._num_activities = 0
+        self._tasks = (
+            spawn("Chunker.reconcile", run_forever(self._reconcile_when_due, clock=self._clock)),
+            *(
+                spawn(f"Chunker.work-{n}", run_forever(self._work, clock=self._clock))
+                for n in range(MAX_FILES_IN_FLIGHT)
+            ),
+        )
+
+    def __repr__(self) -> str:
+        return "Chunker"
+
+    @ray.method
+    async def notice(self, events: tuple[FileEvent, ...], rescan: bool) -> None:  # noqa: FBT001
+        """Takes hints that paths may have changed; with ``rescan`` anything may have."""
+        for event in events:
+            self._queue.put(key(event.raw_path), event.raw_path, lane=Lane.LIVE)
+        if events:
+            self._work_arrived.set()
+        if rescan:
+            self._rescan_wanted.set()
+
+    @ray.method
+    async def stop(self) -> None:
+        """Ends the background work; files in flight are found again by the next start."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @ray.method
+    async def status(self) -> ChunkerStatus:
+        """Returns the progress and the failures."""
+        skipped = (*self._skipped_by_scan, *self._refused.values())
+        return ChunkerStatus(
+            pid=os.getpid(),
+            workspace_missing=self._workspace_missing,
+            ready=self._ready,
+            num_pending=self._queue.pending,
+            num_initial=self._num_initial,
+            failed=self._queue.failures(now=self._clock.monotonic(), unix_now=self._clock.time()),
+            skipped=tuple(sorted(skipped, key=lambda file: file.path)),
+            last_reconcile_at=self._last_reconcile_at,
+            num_reconciles=self._num_reconciles,
+        )
+
+    @ray.method
+    async def activity(self, after: int) -> tuple[FileIndexed, ...]:
+        """Returns the newest entries of the activity log with a number above ``after``."""
+        return tuple(entry for entry in self._activity if entry.number > after)
+
+    @ray.method
+    async def ping(self) -> int:
+        """Returns the process id."""
+        return os.getpid()
+
+    async def _reconcile_when_due(self) -> None:
+        status = await call(
+            self._downstream.keeper.status.remote,
+            clock=self._clock,
+            deadline_s=CALL_DEADLINE_S,
+        )
+        due = self._rescan_wanted.is_set() or self._clock.monotonic() >= self._next_reconcile
+        if due or status.epoch != self._keeper_epoch:
+            self._rescan_wanted.clear()
+            self._next_reconcile = self._clock.monotonic() + self._interval_s
+            self._keeper_epoch = status.epoch
+            await self._reconcile()
+        await self._clock.wait(self._rescan_wanted, EPOCH_POLL_S)
+
+    async def _reconcile(self) -> None:
+        """Puts every path whose file and record differ into the queue (SPEC D6)."""
+        try:
+            scan = await asyncio.to_thread(self._workspace.scan)
+        except WorkspaceMissing:
+            if not self._workspace_missing:
+                logger.warning("workspace missing; the index keeps what it has")
+            self._workspace_missing = True
+            return
+        self._workspace_missing = False
+        known = await call(
+            self._downstream.keeper.files.remote,
+            clock=self._clock,
+            deadline_s=CALL_DEADLINE_S,
+        )
+        self._skipped_by_scan = scan.skipped
+        for event in changes(scan, known):
+            self._queue.put(key(event.raw_path), event.raw_path, lane=Lane.SCAN)
+        if not self._num_reconciles:
+            self._num_initial = self._queue.pending
+        self._num_reconciles += 1
+        self._last_reconcile_at = self._clock.time()
+        self._work_arrived.set()
+        self._note_drained()
+
+    async def _work(self) -> None:
+        now = self._clock.monotonic()
+        work = self._queue.take(now)
+        if work is None:
+            self._work_arrived.clear()
+            await self._clock.wait(self._work_arrived, self._queue.retry_in(now))
+            return
+        await self._index(work)
+        self._note_drained()
+
+    async def _index(self, work: Work) -> None:
+        try:
+            outcome = await self._indexer.index(work.path, work.raw_path)
+        except WorkspaceMissing:
+            self._workspace_missing = True
+            self._queue.done(work.path)
+            return
+        except FileUnsettled as error:
+            self._fail(work, stage="read", reason=error.reason)
+            return
+        except EmbeddingError as error:
+            retry_after_s = error.retry_after_s if isinstance(error, ProviderUnavailable) else None
+            self._fail(work, stage="embed", reason=str(error), retry_after_s=retry_after_s or 0.0)
+            return
+        except Exception as error:
+            # One odd file must not take the others down with it: it fails and is tried again.
+            logger.exception("%s: unexpected error", work.path)
+            self._fail(work, stage="apply", reason=type(error).__name__)
+            return
+        self._queue.done(work.path)
+        await self._report(work.path, outcome)
+
+    def _fail(self, work: Work, *, stage: str, reason: str, retry_after_s: float = 0.0) -> None:
+        logger.warning("%s: %s failed: %s", work.path, stage, reason)
+        self._queue.failed(
+            work.path,
+            stage=stage,
+            reason=reason,
+            now=self._clock.monotonic(),
+            retry_after_s=retry_after_s,
+        )
+        self._work_arrived.set()
+
+    async def _report(self, path: str, outcome: Indexed | Refused) -> None:
+        self._refused.pop(path, None)
+        if isinstance(outcome, Refused):
+            self._refused[path] = outcome.skipped
+        result = outcome.result
+        if result.num_added or result.num_removed:
+            self._num_activities += 1
+            self._activity.append(
+                FileIndexed(
+                    number=self._num_activities,
+                    path=path,
+                    num_embedded=outcome.num_embedded if isinstance(outcome, Indexed) else 0,
+                    num_kept=result.num_kept,
+                    num_removed=result.num_removed,
+                    removed=not isinstance(outcome, Indexed) or outcome.removed,
+                )
+            )
+        await call(
+            self._downstream.persister.mark_dirty.remote,
+            clock=self._clock,
+            deadline_s=CALL_DEADLINE_S,
+        )
+
+    def _note_drained(self) -> None:
+        if self._num_reconciles and self._queue.drained:
+            self._ready = True

@@ -1,0 +1,95 @@
+"""How does a private Ray start and end?
+
+Everything listens on the loopback interface, its folder is open to its owner only, and old sessions
+are removed. ``ray stop`` is never used: it would end every Ray of the machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ray
+
+from memory.errors import StoreError
+
+if TYPE_CHECKING:
+    from actors.ray_config import RayConfig
+
+MIB = 1024 * 1024
+MAX_FOLDER_BYTES = 40
+"""Ray's socket paths add about 60 bytes and must stay below 107."""
+LOGGING_HOOK = "actors.logs.configure"
+
+
+def data_key(data: Path) -> str:
+    """Returns the short name of a data folder, for namespaces and folder names."""
+    return hashlib.sha256(os.fsencode(data.resolve())).hexdigest()[:10]
+
+
+def namespace_of(config: RayConfig, data: Path) -> str:
+    """Returns the Ray namespace of the actors that serve a data folder."""
+    return config.cluster.namespace or f"memory-{data_key(data)}"
+
+
+def runtime_folder(data: Path) -> Path:
+    """Returns the private folder of a data folder's sockets and Ray session, created 0700.
+
+    Raises:
+        StoreError: somebody else owns a folder of that name.
+    """
+    name = f"memory-{os.getuid()}-{data_key(data)}"
+    folder = Path(tempfile.gettempdir()) / name
+    if len(os.fsencode(folder)) > MAX_FOLDER_BYTES:
+        folder = Path("/tmp") / name  # noqa: S108 - created 0700 and its owner is checked
+    folder.mkdir(mode=0o700, exist_ok=True)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+        raise StoreError(f"{folder} belongs to somebody else")
+    folder.chmod(0o700)
+    return folder
+
+
+def start_cluster(config: RayConfig, data: Path) -> None:
+    """Starts a private Ray or joins the configured one; takes about seven seconds.
+
+    ``RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0`` must be in the environment before ray is imported.
+    """
+    common: dict[str, Any] = {
+        "namespace": namespace_of(config, data),
+        "configure_logging": False,
+        "log_to_driver": False,
+        "runtime_env": {"worker_process_setup_hook": LOGGING_HOOK},
+    }
+    if config.cluster.address != "local":
+        ray.init(address=config.cluster.address, **common)
+        return
+    folder = runtime_folder(data)
+    remove_old_sessions(folder)
+    ray.init(
+        address="local",
+        include_dashboard=config.dashboard.enabled,
+        dashboard_host=config.dashboard.host,
+        dashboard_port=config.dashboard.port,
+        object_store_memory=config.cluster.object_store_mi_b * MIB,
+        _temp_dir=str(folder),
+        **common,
+    )
+
+
+def remove_old_sessions(folder: Path) -> None:
+    """Removes what earlier sessions of this data folder left; its lock must be held."""
+    for session in folder.glob("session_*"):
+        with contextlib.suppress(OSError):
+            session.unlink() if session.is_symlink() else shutil.rmtree(session)
+
+
+def stop_cluster() -> None:
+    """Leaves the cluster; a private one ends with all its processes."""
+    ray.shutdown()

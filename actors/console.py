@@ -1,0 +1,84 @@
+"""What does the person in front of ``memory start`` see?
+
+One line per event to standard error; a progress bar only on a terminal.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TextIO
+
+from rich.console import Console as RichConsole
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TimeRemainingColumn
+
+from memory.sanitizing import sanitize_path
+
+if TYPE_CHECKING:
+    from actors.statuses import FileIndexed
+    from memory.payloads import StatusPayload
+
+
+class Console:
+    """Prints lines, and a progress bar while the first batch is indexed."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._console = RichConsole(file=stream, highlight=False, soft_wrap=True)
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+        self._most_pending = 0
+
+    def say(self, text: str) -> None:
+        """Prints one line."""
+        self._console.print(f"memory: {text}", markup=False)
+
+    def progress(self, status: StatusPayload) -> None:
+        """Shows how far the first batch is; nothing unless the stream is a terminal."""
+        self._most_pending = max(self._most_pending, status["pending"])
+        if not self._console.is_terminal or not self._most_pending:
+            return
+        if self._progress is None:
+            self._progress = Progress(
+                "memory: indexing",
+                BarColumn(),
+                MofNCompleteColumn(),
+                "files",
+                TimeRemainingColumn(),
+                console=self._console,
+                transient=True,
+            )
+            self._task = self._progress.add_task("indexing")
+            self._progress.start()
+        if self._task is not None:
+            self._progress.update(
+                self._task,
+                total=self._most_pending,
+                completed=self._most_pending - status["pending"],
+            )
+
+    def live(self, status: StatusPayload) -> None:
+        """Prints the line that says how much is indexed (SPEC D5)."""
+        self.close()
+        files, chunks = _count(status["files"], "file"), _count(status["chunks"], "chunk")
+        self.say(f"plugin live with {files} / {chunks} indexed")
+        for failed in status["failed"]:
+            self.say(f"{sanitize_path(failed['path'])}: {failed['stage']}: {failed['reason']}")
+
+    def indexed(self, entry: FileIndexed) -> None:
+        """Prints what a change on disk cost."""
+        path = sanitize_path(entry.path)
+        if entry.removed:
+            self.say(f"removed {path} ({entry.num_removed} chunks)")
+            return
+        self.say(
+            f"indexed {path} ({entry.num_embedded} embedded, {entry.num_kept} kept,"
+            f" {entry.num_removed} removed)"
+        )
+
+    def close(self) -> None:
+        """Ends the progress bar."""
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

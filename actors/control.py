@@ -1,0 +1,88 @@
+"""How does the daemon answer the command line?
+
+A Unix socket in a private folder: one request a connection, one JSON line each way. The address is
+written to ``daemon.json`` in the data folder (see memory.daemon_client, the other side).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from typing import TYPE_CHECKING, Any
+
+from memory.atomic_file import replace_atomically
+from memory.daemon_client import ADDRESS_NAME
+from memory.errors import MemoryPluginError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
+
+    Command = Callable[[Mapping[str, Any]], Awaitable[object]]
+
+logger = logging.getLogger(__name__)
+
+SOCKET_NAME = "control.sock"
+MAX_REQUEST_BYTES = 4 * 1024 * 1024
+REQUEST_DEADLINE_S = 10.0
+
+
+class ControlServer:
+    """Answers requests while the daemon lives.
+
+    Args:
+        folder: Private folder for the socket; its path must be short.
+        data: Data folder that gets ``daemon.json``.
+        commands: What each command does; its argument are the other keys of the request.
+    """
+
+    def __init__(self, folder: Path, data: Path, commands: Mapping[str, Command]) -> None:
+        self._socket = folder / SOCKET_NAME
+        self._address = data / ADDRESS_NAME
+        self._commands = commands
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Begins to listen; the data folder's lock must be held."""
+        self._socket.unlink(missing_ok=True)
+        self._server = await asyncio.start_unix_server(
+            self._serve, str(self._socket), limit=MAX_REQUEST_BYTES
+        )
+        self._socket.chmod(0o600)
+        address = json.dumps({"pid": os.getpid(), "socket": str(self._socket)}).encode()
+        replace_atomically(self._address, (address,))
+
+    async def stop(self) -> None:
+        """Stops listening and removes the address."""
+        if self._server is not None:
+            self._server.close()
+        self._address.unlink(missing_ok=True)
+        self._socket.unlink(missing_ok=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            line = await asyncio.wait_for(reader.readline(), REQUEST_DEADLINE_S)
+            writer.write(json.dumps(await self._answer(line)).encode() + b"\n")
+            await writer.drain()
+        except (OSError, TimeoutError, ValueError) as error:
+            logger.info("a request broke off: %s", type(error).__name__)
+        finally:
+            writer.close()
+
+    async def _answer(self, line: bytes) -> dict[str, object]:
+        try:
+            request = json.loads(line)
+            command = self._commands[request.pop("command")]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return {"ok": False, "error": "this request is not understood"}
+        try:
+            return {"ok": True, "result": await command(request)}
+        except (MemoryPluginError, KeyError, TypeError, ValueError) as error:
+            return {"ok": False, "error": str(error)}
+        except TimeoutError:
+            return {"ok": False, "error": "the index is restarting, try again"}
+        except Exception:
+            logger.exception("a request failed")
+            return {"ok": False, "error": "internal error, see the daemon's log"}

@@ -1,0 +1,53 @@
+"""``python -m actors.daemon``: the foreground process of ``memory start``.
+
+Takes the lock of the data folder, starts Ray, the actors and the control socket, shows progress,
+and ends everything in flow order on SIGINT, SIGTERM or ``memory stop``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memory.config import disabled_reason, load
+from memory.data_lock import data_lock
+from memory.errors import MemoryPluginError
+from memory.locations import Locations
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PRIVATE_UMASK = 0o077
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the daemon until it is told to stop; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m actors.daemon", description=__doc__)
+    for name in ("config", "workspace", "data"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    options = parser.parse_args(arguments)
+    locations = Locations(options.config, options.workspace, options.data)
+    os.umask(PRIVATE_UMASK)
+    # Ray reads it at import: with 0 every port listens on the loopback interface only.
+    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        settings = load(locations.config)
+        if (reason := disabled_reason(settings)) is not None:
+            print(reason, file=sys.stderr)  # noqa: T201 - the daemon's own output
+            return 1
+        with data_lock(locations.data):
+            from actors.service import Service  # noqa: PLC0415 - imports ray
+
+            return asyncio.run(Service(settings, locations).run())
+    except MemoryPluginError as error:
+        print(f"memory: {error}", file=sys.stderr)  # noqa: T201 - the daemon's own output
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

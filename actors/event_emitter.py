@@ -1,0 +1,110 @@
+"""The EventEmitter actor: hands facts to whoever handles ``skills:memory``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, final
+
+import ray
+from ray.exceptions import RayActorError
+
+from actors.loops import call
+from actors.statuses import EmitterStatus
+from memory.clock import SystemClock
+from memory.messages import SaveReceipt
+from memory.outbox import Outbox, SkillEvent, event_id
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ray.actor import ActorProxy
+
+    from actors.context_provider import ContextProvider
+    from memory.clock import Clock
+
+OUTBOX_NAME = "outbox.jsonl"
+MAX_PROMPT_CHARACTERS = 100_000
+MAX_RELATED = 5
+RELATED_DEADLINE_S = 5.0
+
+
+@final
+class EventEmitter:
+    """Emits a ``skills:memory`` event per saved fact; handlers poll and acknowledge.
+
+    Owns: the outbox file in the data folder.
+    Survives a crash: every event whose ``emit`` was answered.
+    Ordering: events are delivered oldest first, again and again until acknowledged.
+    Called by: the composition root and every holder of its handle. Calls: ContextProvider.
+    """
+
+    def __init__(
+        self, data: Path, provider: ActorProxy[ContextProvider], clock: Clock | None = None
+    ) -> None:
+        self._provider = provider
+        self._clock = clock or SystemClock()
+        self._outbox = Outbox(data / OUTBOX_NAME)
+        self._emitted = asyncio.Event()
+
+    def __repr__(self) -> str:
+        return "EventEmitter"
+
+    @ray.method
+    async def emit(self, prompt: str, source_ids: tuple[str, ...]) -> SaveReceipt:
+        """Stores an event durably and returns its id; the same text twice is one event.
+
+        Raises:
+            ValueError: the text is blank or longer than MAX_PROMPT_CHARACTERS.
+            OSError: the disk refused.
+        """
+        if not prompt.strip() or len(prompt) > MAX_PROMPT_CHARACTERS:
+            raise ValueError(f"a fact has 1 to {MAX_PROMPT_CHARACTERS} characters")
+        identity = event_id(prompt)
+        if (state := self._outbox.state(identity)) != "unknown":
+            return SaveReceipt(identity, f"already {state}")
+        event = SkillEvent(
+            event_id=identity,
+            prompt=prompt,
+            source_ids=source_ids,
+            related=await self._related(prompt),
+            created_at=self._clock.time(),
+        )
+        if not self._outbox.add(event):
+            return SaveReceipt(identity, f"already {self._outbox.state(identity)}")
+        self._emitted.set()
+        return SaveReceipt(identity, "queued")
+
+    @ray.method
+    async def pending(self, timeout_s: float) -> tuple[SkillEvent, ...]:
+        """Returns the events nobody acknowledged, oldest first; waits for one if there is none."""
+        if not self._outbox.pending:
+            self._emitted.clear()
+            await self._clock.wait(self._emitted, timeout_s)
+        return self._outbox.pending
+
+    @ray.method
+    async def acknowledge(self, identity: str) -> bool:
+        """Ends the redelivery of an event; returns False if it was not pending."""
+        return self._outbox.acknowledge(identity)
+
+    @ray.method
+    async def status(self) -> EmitterStatus:
+        """Returns the number of waiting events."""
+        return EmitterStatus(pid=os.getpid(), num_pending=len(self._outbox.pending))
+
+    @ray.method
+    async def ping(self) -> int:
+        """Returns the process id."""
+        return os.getpid()
+
+    async def _related(self, prompt: str) -> tuple[str, ...]:
+        try:
+            result = await call(
+                lambda: self._provider.search.remote(prompt, MAX_RELATED),
+                clock=self._clock,
+                deadline_s=RELATED_DEADLINE_S,
+            )
+        except (RayActorError, TimeoutError):
+            return ()  # the fact counts, its neighbours are a help only
+        return tuple(dict.fromkeys(hit.path for hit in result.hits))

@@ -1,0 +1,116 @@
+"""What is the state of the whole system, in the words of ``memory status``?"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+from ray.exceptions import RayActorError
+
+from actors.roster import Roster
+from memory.clock import SystemClock
+from memory.payloads import blank_status
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from actors.statuses import ChunkerStatus, PersisterStatus, PoolStatus, WatcherStatus
+    from actors.system import MemorySystem
+    from memory.clock import Clock
+    from memory.messages import IndexStatus
+    from memory.payloads import State, StatusPayload
+    from memory.providers.base import ModelInfo
+
+ANSWER_DEADLINE_S = 3.0
+
+T = TypeVar("T")
+
+
+class Reporter:
+    """Joins the reports of the actors; one that restarts right now keeps its last report."""
+
+    def __init__(self, system: MemorySystem, info: ModelInfo, clock: Clock | None = None) -> None:
+        self._system = system
+        self._info = info
+        self._clock = clock or SystemClock()
+        self._roster = Roster(system.named())
+        self._index: IndexStatus | None = None
+        self._chunker: ChunkerStatus | None = None
+        self._pool: PoolStatus | None = None
+        self._persister: PersisterStatus | None = None
+        self._watcher: WatcherStatus | None = None
+
+    async def status(self) -> StatusPayload:
+        """Returns the status of the system; takes at most ANSWER_DEADLINE_S."""
+        system = self._system
+        (
+            actors,
+            self._index,
+            self._chunker,
+            self._pool,
+            self._persister,
+            self._watcher,
+        ) = await asyncio.gather(
+            self._roster.check(),
+            _latest(system.keeper.status.remote(), self._index),
+            _latest(system.chunker.status.remote(), self._chunker),
+            _latest(system.pool.status.remote(), self._pool),
+            _latest(system.persister.status.remote(), self._persister),
+            _latest(system.watcher.status.remote(), self._watcher),
+        )
+        status = blank_status(self._state())
+        status["actors"] = actors
+        status["ready"] = status["state"] == "ready"
+        self._fill_index(status)
+        self._fill_work(status)
+        return status
+
+    def _state(self) -> State:
+        if self._chunker is None or self._index is None:
+            return "starting"
+        if self._chunker.workspace_missing:
+            return "workspace_missing"
+        return "ready" if self._chunker.ready else "indexing"
+
+    def _fill_index(self, status: StatusPayload) -> None:
+        if self._index is not None:
+            status["files"] = self._index.num_files
+            status["chunks"] = self._index.num_chunks
+            status["embedding"] = {
+                "provider": self._info.provider,
+                "model": self._info.model,
+                "dimension": self._index.dim or self._info.dim,
+            }
+        if self._persister is not None:
+            status["generation"] = max(0, self._persister.generation)
+            status["snapshot_age_s"] = self._age(self._persister.saved_at)
+
+    def _fill_work(self, status: StatusPayload) -> None:
+        if self._chunker is not None:
+            status["pending"] = self._chunker.num_pending
+            status["failed"] = [
+                {
+                    "path": failed.path,
+                    "stage": failed.stage,
+                    "reason": failed.reason,
+                    "attempts": failed.attempts,
+                    "retry_at": failed.retry_at,
+                }
+                for failed in self._chunker.failed
+            ]
+            status["last_reconcile_age_s"] = self._age(self._chunker.last_reconcile_at)
+        if self._pool is not None:
+            status["embedded_inputs"] = self._pool.num_embedded
+            status["tokens"] = self._pool.num_tokens
+        if self._watcher is not None:
+            status["last_event_age_s"] = self._age(self._watcher.last_event_at)
+
+    def _age(self, unix_time: float) -> float | None:
+        return max(0.0, self._clock.time() - unix_time) if unix_time else None
+
+
+async def _latest(answer: Awaitable[T], last: T | None) -> T | None:
+    try:
+        return await asyncio.wait_for(answer, ANSWER_DEADLINE_S)
+    except (RayActorError, TimeoutError):
+        return last

@@ -1,0 +1,60 @@
+"""Which actors run, under which process, and how often were they restarted?
+
+Asked by ping, so that the answer also says whether an actor still answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Protocol
+
+from ray.exceptions import RayActorError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
+    from memory.payloads import ActorPayload
+
+PING_DEADLINE_S = 3.0
+
+
+class _Ping(Protocol):
+    def remote(self) -> Awaitable[int]: ...
+
+
+class Pingable(Protocol):
+    """A handle of any of our actors."""
+
+    @property
+    def ping(self) -> _Ping:
+        """Returns the process id."""
+        ...
+
+
+class Roster:
+    """Remembers the last process of each actor; a new process is a restart."""
+
+    def __init__(self, handles: Mapping[str, Pingable]) -> None:
+        self._handles = handles
+        self._actors: dict[str, ActorPayload] = {
+            name: {"name": name, "pid": 0, "restarts": 0, "state": "starting"} for name in handles
+        }
+
+    async def check(self) -> list[ActorPayload]:
+        """Pings every actor at once; takes at most PING_DEADLINE_S."""
+        await asyncio.gather(*(self._check(name) for name in self._handles))
+        return [dict(actor) for actor in self._actors.values()]  # type: ignore[misc]
+
+    async def _check(self, name: str) -> None:
+        actor = self._actors[name]
+        try:
+            pid = await asyncio.wait_for(self._handles[name].ping.remote(), PING_DEADLINE_S)
+        except RayActorError:
+            actor["state"] = "restarting" if actor["pid"] else "starting"
+            return
+        except TimeoutError:
+            actor["state"] = "silent" if actor["pid"] else "starting"
+            return
+        if actor["pid"] not in (0, pid):
+            actor["restarts"] += 1
+        actor["pid"], actor["state"] = pid, "alive"

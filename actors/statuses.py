@@ -1,0 +1,111 @@
+"""What does each actor report about itself?
+
+One frozen dataclass per actor, made of counters (``num_…``) and times; the composition root joins
+them into the status of the system.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from memory.messages import FileFailed, SkippedFile
+
+
+@dataclass(frozen=True, slots=True)
+class WatcherStatus:
+    """Report of the Watcher."""
+
+    pid: int
+    mode: str
+    """``events`` or ``polling``; ``waiting`` while the root is missing."""
+    last_event_at: float
+    """Unix time of the last event that mattered, seconds; 0 if none yet."""
+    num_events: int
+    num_overflows: int
+    num_restarts: int
+    """Times the observer was replaced because it, or the root, had died."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileIndexed:
+    """One line of the activity log: what indexing one file did."""
+
+    number: int
+    """Position in the log of this Chunker, growing by one."""
+    path: str
+    num_embedded: int
+    """Texts sent to the model for it."""
+    num_kept: int
+    num_removed: int
+    removed: bool
+    """The file itself is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkerStatus:
+    """Report of the Chunker."""
+
+    pid: int
+    workspace_missing: bool
+    ready: bool
+    """The initial batch has drained."""
+    num_pending: int
+    """Files waiting or being worked on; failed files that wait for their retry do not count."""
+    num_initial: int
+    """Files of the initial batch."""
+    failed: tuple[FileFailed, ...]
+    skipped: tuple[SkippedFile, ...]
+    last_reconcile_at: float
+    """Unix time of the last completed comparison of disk and index, seconds; 0 if none yet."""
+    num_reconciles: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolStatus:
+    """Report of the EmbedderPool."""
+
+    pid: int
+    num_workers: int
+    num_embedded: int
+    """Document texts embedded since the pool started."""
+    num_tokens: int
+    """Tokens of those texts."""
+    num_queries: int
+    num_waiting: int
+    """Texts not answered yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class PersisterStatus:
+    """Report of the Persister."""
+
+    pid: int
+    dirty: bool
+    saved_at: float
+    """Unix time of the last snapshot on disk, seconds; 0 if there is none."""
+    generation: int
+    """Revision of the index in that snapshot."""
+    num_flushes: int
+    last_error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderStatus:
+    """Report of the ContextProvider."""
+
+    pid: int
+    num_sections: int
+    num_searches: int
+    num_degraded: int
+    """Answers that had to do without the query embedding."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmitterStatus:
+    """Report of the EventEmitter."""
+
+    pid: int
+    num_pending: int
+    """Events that nobody has acknowledged yet."""

@@ -1,0 +1,193 @@
+"""The composition root: which actors exist, and who holds whose handle.
+
+Handles form a DAG, so actors are created bottom-up and each constructor gets its neighbours::
+
+    Watcher -> Chunker -> EmbedderPool -> Embedder-0..N
+                       -> IndexKeeper
+                       -> Persister -> IndexKeeper
+    EventEmitter -> ContextProvider -> EmbedderPool, IndexKeeper
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import ray
+
+from actors.chunker import Chunker, Downstream
+from actors.cluster import namespace_of
+from actors.context_provider import ContextProvider
+from actors.embedder import EmbedderWorker
+from actors.embedder_pool import EmbedderPool
+from actors.event_emitter import EventEmitter
+from actors.index_keeper import IndexKeeper
+from actors.loops import call
+from actors.persister import Persister
+from actors.watcher import Watcher
+from memory.clock import SystemClock
+from memory.debounce import Debounce
+from memory.providers.factory import model_info
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ray.actor import ActorProxy
+
+    from actors.ray_config import ActorOptions, RayConfig
+    from actors.roster import Pingable
+    from memory.config import Settings
+    from memory.locations import Locations
+
+logger = logging.getLogger(__name__)
+
+START_DEADLINE_S = 120.0
+STOP_DEADLINE_S = 10.0
+FLUSH_DEADLINE_S = 60.0
+MAX_ANSWERS_AT_ONCE = 8
+
+Shell = TypeVar("Shell")
+
+
+@dataclass(frozen=True)
+class MemorySystem:
+    """Every handle of a running memory; keep it as long as the actors shall live."""
+
+    watcher: ActorProxy[Watcher]
+    chunker: ActorProxy[Chunker]
+    pool: ActorProxy[EmbedderPool]
+    workers: tuple[ActorProxy[EmbedderWorker], ...]
+    keeper: ActorProxy[IndexKeeper]
+    persister: ActorProxy[Persister]
+    provider: ActorProxy[ContextProvider]
+    emitter: ActorProxy[EventEmitter]
+
+    def named(self) -> Mapping[str, Pingable]:
+        """Returns the handles by the names the actors carry in Ray."""
+        handles: dict[str, Any] = {
+            "Watcher": self.watcher,
+            "Chunker": self.chunker,
+            "EmbedderPool": self.pool,
+            **{f"Embedder-{n}": worker for n, worker in enumerate(self.workers)},
+            "IndexKeeper": self.keeper,
+            "Persister": self.persister,
+            "ContextProvider": self.provider,
+            "EventEmitter": self.emitter,
+        }
+        return handles
+
+    async def confirm_model(self) -> str:
+        """Loads the model on every worker and, if the index asks for it, checks the dimension.
+
+        Returns:
+            What was found about the saved index, one line; empty if there is nothing to say.
+
+        Raises:
+            EmbeddingError: the model cannot be used.
+        """
+        clock = SystemClock()
+        report = await call(self.keeper.report.remote, clock=clock, deadline_s=START_DEADLINE_S)
+        dim = await call(self.pool.warm_up.remote, clock=clock, deadline_s=START_DEADLINE_S)
+        if report.needs_probe:
+            await call(
+                lambda: self.keeper.confirm_dimension.remote(dim),
+                clock=clock,
+                deadline_s=START_DEADLINE_S,
+            )
+        return report.reason
+
+    async def stop(self) -> None:
+        """Stops in flow order, so that what was embedded is saved: watcher, chunker, persister."""
+        for name, stopping in (
+            ("watcher", self.watcher.stop.remote),
+            ("chunker", self.chunker.stop.remote),
+        ):
+            try:
+                await call(stopping, clock=SystemClock(), deadline_s=STOP_DEADLINE_S)
+            except TimeoutError:
+                logger.warning("the %s did not stop in time", name)
+        await call(
+            self.persister.flush.remote,
+            clock=SystemClock(),
+            deadline_s=FLUSH_DEADLINE_S,
+        )
+
+
+def start(settings: Settings, locations: Locations, config: RayConfig) -> MemorySystem:
+    """Creates the actors on the Ray this process is connected to, and returns at once.
+
+    Raises:
+        ConfigError: the configured model is not known.
+    """
+    memory, actors = settings.memory, config.actors
+    create = _ActorFactory(namespace_of(config, locations.data)).create
+    info = model_info(str(memory.embeddings.provider), memory.embeddings.model)
+    workers = tuple(
+        create(
+            EmbedderWorker,
+            f"Embedder-{n}",
+            actors.embedder,
+            (info, n),
+            concurrency_groups={"query": 1, "control": 1},
+        )
+        for n in range(config.embedder.num_workers())
+    )
+    pool = create(EmbedderPool, "EmbedderPool", actors.embedder_pool, (info, workers))
+    keeper = create(
+        IndexKeeper,
+        "IndexKeeper",
+        actors.index_keeper,
+        (settings, info, locations.data, locations.workspace),
+        concurrency_groups={"control": 1},
+    )
+    debounce = Debounce(memory.persist_to_disk_delay, memory.persist_to_disk_max_delay)
+    persister = create(Persister, "Persister", actors.persister, (locations.data, keeper, debounce))
+    chunker = create(
+        Chunker,
+        "Chunker",
+        actors.chunker,
+        (locations.workspace, memory, info, Downstream(keeper, pool, persister)),
+    )
+    provider = create(
+        ContextProvider,
+        "ContextProvider",
+        actors.context_provider,
+        (settings, keeper, pool),
+        max_concurrency=MAX_ANSWERS_AT_ONCE,
+    )
+    return MemorySystem(
+        watcher=create(Watcher, "Watcher", actors.watcher, (locations.workspace, chunker)),
+        chunker=chunker,
+        pool=pool,
+        workers=workers,
+        keeper=keeper,
+        persister=persister,
+        provider=provider,
+        emitter=create(
+            EventEmitter, "EventEmitter", actors.event_emitter, (locations.data, provider)
+        ),
+    )
+
+
+class _ActorFactory:
+    """Makes plain classes named actors of one namespace; retries are ours, so Ray makes none."""
+
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
+
+    def create(
+        self,
+        shell: type[Shell],
+        name: str,
+        options: ActorOptions,
+        arguments: tuple[object, ...],
+        **ray_options: object,
+    ) -> ActorProxy[Shell]:
+        """Starts one actor; its constructor runs later, in its own process."""
+        settings: dict[str, Any] = {**options.model_dump(), "max_task_retries": 0, **ray_options}
+        remote: Any = ray.remote(**settings)(shell)
+        handle: ActorProxy[Shell] = remote.options(name=name, namespace=self._namespace).remote(
+            *arguments
+        )
+        return handle

@@ -1,0 +1,75 @@
+"""How is the index of a data folder opened, or a new one begun?
+
+For the owner of the folder: what cannot be read is set aside, and nothing in it reaches the daemon
+as an exception (FAULTS 8-13).
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memory.analysis import Analyzer
+from memory.errors import SnapshotCorrupt, SnapshotIncompatible, SnapshotMissing
+from memory.identity import Identity, decide, read_embedding_json
+from memory.index import IndexSettings, MemoryIndex
+from memory.snapshot import SNAPSHOT_NAME, SnapshotFile, set_aside
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from memory.config import MemorySettings
+    from memory.providers.base import ModelInfo
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenReport:
+    """What was found on disk."""
+
+    needs_probe: bool
+    """One trial call must confirm the dimension of the vectors."""
+    reason: str
+    """Why something has to be embedded or checked, one line; empty if all is well."""
+
+
+def open_or_create(
+    settings: MemorySettings,
+    model: ModelInfo,
+    *,
+    data: Path,
+    workspace: Path,
+    epoch: str,
+    now: float,
+) -> tuple[MemoryIndex, OpenReport]:
+    """Returns the index of a data folder, empty if none there can be used.
+
+    Args:
+        settings: Language, weights and floors.
+        model: The configured model.
+        data: Folder of the snapshot.
+        workspace: Root of the paths, noted in later snapshots.
+        epoch: Name of this incarnation.
+        now: Unix time in seconds, names a file that is set aside.
+    """
+    analyzer = Analyzer(settings.language)
+    rules = IndexSettings.of(settings, workspace=str(workspace))
+    recorded, configured = read_embedding_json(data), Identity.of(model)
+    path, trouble = data / SNAPSHOT_NAME, ""
+    try:
+        with SnapshotFile(path) as snapshot:
+            decision = decide(recorded, snapshot.header.info.identity, configured)
+            if decision.load:
+                index = MemoryIndex.restore(snapshot, model, analyzer, rules, epoch=epoch)
+                return index, OpenReport(decision.probe, decision.reason)
+    except SnapshotMissing:
+        decision = decide(recorded, None, configured)
+    except (SnapshotCorrupt, SnapshotIncompatible) as error:
+        kept = set_aside(path, now)
+        trouble = f"{error}; kept as {kept.name}; "
+        logger.warning("%s", trouble)
+        decision = decide(recorded, None, configured)
+    index = MemoryIndex(model, analyzer, rules, epoch=epoch)
+    return index, OpenReport(decision.probe, trouble + decision.reason)
