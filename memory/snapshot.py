@@ -1,0 +1,288 @@
+"""What is ``memory.msp``, and how is it written and read safely?
+
+One file, so that identity, files, vectors and text are always of one generation::
+
+    magic (8 bytes) · format version, header length (uint32 LE) · SHA-256 of the header
+    header: a msgpack map with the identity, counters and the list of parts (length, SHA-256)
+    parts, one after another, nothing behind them
+
+Neither msgpack nor FAISS nor Whoosh notices a flipped bit; every byte here is covered by a checksum
+or compared. Lengths are checked against the size of the file before anything is allocated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import struct
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Self
+
+import msgpack
+
+from memory import atomic_file
+from memory.errors import SnapshotCorrupt, SnapshotIncompatible, SnapshotMissing
+from memory.identity import Identity
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+SNAPSHOT_NAME = "memory.msp"
+FORMAT_VERSION = 1
+# The first byte is no text, and the line ends show a transfer in text mode, as in PNG.
+_MAGIC = b"\x89MSP\r\n\x1a\n"
+_PREAMBLE = struct.Struct("<8sII32s")
+_MAX_HEADER_BYTES = 64 * 1024
+_MAX_HEADER_ITEMS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotInfo:
+    """What a snapshot says about the index inside it."""
+
+    identity: Identity
+    language: str
+    """Language of the analyzer that made the text part."""
+    analysis_version: int
+    revision: int
+    """Change counter of the index, see ApplyResult.revision."""
+    workspace: str
+    """Root that the paths are relative to."""
+    num_files: int
+    num_chunks: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SnapshotParts:
+    """One generation of the index, ready to be written."""
+
+    info: SnapshotInfo
+    parts: tuple[tuple[str, bytes | NDArray[np.float32]], ...]
+    """Name and content of each part; arrays are contiguous."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Where a part lies, and what it must be."""
+
+    name: str
+    offset: int
+    """Bytes from the start of the file."""
+    length: int
+    """Bytes."""
+    sha256: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The verified header of a snapshot."""
+
+    info: SnapshotInfo
+    saved_at: float
+    """Unix time, seconds."""
+    parts: tuple[Part, ...]
+
+
+def write(
+    path: Path,
+    snapshot: SnapshotParts,
+    *,
+    saved_at: float,
+    disk: atomic_file.Disk | None = None,
+) -> None:
+    """Replaces the snapshot atomically; when this returns, it survives a power loss.
+
+    Args:
+        path: ``memory.msp``.
+        snapshot: From ``MemoryIndex.snapshot``.
+        saved_at: Unix time, seconds.
+        disk: For tests.
+    Raises:
+        OSError: the disk refused; the old snapshot is untouched.
+    """
+    contents = [(name, _view(data)) for name, data in snapshot.parts]
+    table = [(name, view.nbytes, hashlib.sha256(view).digest()) for name, view in contents]
+    fields = {"saved_at": float(saved_at), "info": asdict(snapshot.info), "parts": table}
+    header: bytes = msgpack.packb(fields, unicode_errors="surrogatepass")
+    if len(header) > _MAX_HEADER_BYTES:
+        raise ValueError(f"a header of {len(header)} bytes could not be read again")
+    preamble = _PREAMBLE.pack(_MAGIC, FORMAT_VERSION, len(header), hashlib.sha256(header).digest())
+    blocks = (memoryview(preamble), memoryview(header), *(view for _name, view in contents))
+    atomic_file.replace_atomically(path, blocks, disk)
+
+
+def read_header(path: Path) -> Header:
+    """Returns the header alone.
+
+    Raises:
+        SnapshotMissing: there is no file.
+        SnapshotCorrupt: see SnapshotFile.
+        SnapshotIncompatible: see SnapshotFile.
+    """
+    with SnapshotFile(path) as snapshot:
+        return snapshot.header
+
+
+def sweep_temporaries(folder: Path) -> int:
+    """Removes what killed writers left behind; returns how many. For the owner only."""
+    return atomic_file.sweep_temporaries(folder, SNAPSHOT_NAME)
+
+
+def set_aside(path: Path, now: float) -> Path:
+    """Renames an unreadable snapshot to ``memory.msp.bad-<UTC time>``. For the owner only.
+
+    Args:
+        path: ``memory.msp``.
+        now: Unix time, seconds.
+    Returns:
+        The new name.
+    Raises:
+        OSError: the folder refused.
+    """
+    moment = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
+    return path.replace(path.with_name(f"{path.name}.bad-{moment}"))
+
+
+class SnapshotFile:
+    """One open snapshot; it stays the same generation while the daemon replaces the file.
+
+    Reads, never writes or deletes. Only what is asked for is read and verified.
+
+    Raises:
+        SnapshotMissing: there is no file.
+        SnapshotCorrupt: checksum, length or content is wrong, or the system cannot read it.
+        SnapshotIncompatible: written by another format version.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file = open(path, "rb", opener=_open_at_once)
+        except FileNotFoundError:
+            raise SnapshotMissing(str(path)) from None
+        except OSError as error:
+            raise self._corrupt(error.strerror or "cannot be opened") from None
+        try:
+            self.header = self._read_header()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the file; closing twice is harmless."""
+        self._file.close()
+
+    def read(self, name: str) -> bytes:
+        """Returns a part, verified.
+
+        Raises:
+            SnapshotCorrupt: there is no such part, or its checksum is wrong.
+        """
+        part = next((part for part in self.header.parts if part.name == name), None)
+        if part is None:
+            raise self._corrupt(f"part {name} is missing")
+        return self._read_verified(part.offset, part.length, part.sha256, what=f"part {name}")
+
+    def _read_header(self) -> Header:
+        status = os.fstat(self._file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise self._corrupt("not a regular file")
+        preamble = self._read_at(0, _PREAMBLE.size)
+        if len(preamble) < _PREAMBLE.size:
+            raise self._corrupt("cut off")
+        magic, version, length, sha256 = _PREAMBLE.unpack(preamble)
+        if magic != _MAGIC:
+            raise self._corrupt("not a snapshot of this product")
+        if version != FORMAT_VERSION:
+            raise SnapshotIncompatible(str(self.path), str(version), str(FORMAT_VERSION))
+        if length > _MAX_HEADER_BYTES:
+            raise self._corrupt("its header is too long")
+        data = self._read_verified(_PREAMBLE.size, length, sha256, what="header")
+        try:
+            header = _decode_header(data, end=_PREAMBLE.size + length)
+        except (ValueError, TypeError, KeyError, msgpack.UnpackException):
+            raise self._corrupt("its header is not understood") from None
+        end = header.parts[-1].offset + header.parts[-1].length if header.parts else 0
+        if end != status.st_size:
+            raise self._corrupt(f"{status.st_size} bytes long, should be {end}")
+        return header
+
+    def _read_verified(self, offset: int, length: int, sha256: bytes, *, what: str) -> bytes:
+        data = self._read_at(offset, length)
+        if len(data) != length or hashlib.sha256(data).digest() != sha256:
+            raise self._corrupt(f"checksum of {what} is wrong")
+        return data
+
+    def _read_at(self, offset: int, length: int) -> bytes:
+        try:
+            self._file.seek(offset)
+            return self._file.read(length)
+        except OSError as error:
+            raise self._corrupt(error.strerror or "cannot be read") from None
+
+    def _corrupt(self, reason: str) -> SnapshotCorrupt:
+        return SnapshotCorrupt(str(self.path), reason)
+
+
+def _view(data: bytes | NDArray[np.float32]) -> memoryview:
+    """Returns the content of a part without copying it."""
+    return memoryview(data) if isinstance(data, bytes) else data.reshape(-1).data.cast("B")
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Opens a file; a FIFO of that name must not wait for a writer."""
+    return os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)
+
+
+def _decode_header(data: bytes, *, end: int) -> Header:
+    """Raises ValueError, TypeError or KeyError if a value is missing or of another type."""
+    raw = msgpack.unpackb(
+        data,
+        unicode_errors="surrogatepass",
+        max_array_len=_MAX_HEADER_ITEMS,
+        max_map_len=_MAX_HEADER_ITEMS,
+        max_ext_len=0,
+    )
+    info = dict(raw["info"])
+    info["identity"] = Identity(**_typed(info["identity"], Identity))
+    parts = []
+    for name, length, sha256 in raw["parts"]:
+        _check(isinstance(name, str) and isinstance(sha256, bytes) and _is_count(length))
+        parts.append(Part(name, end, length, sha256))
+        end += length
+    _check(isinstance(raw["saved_at"], float))
+    return Header(SnapshotInfo(**_typed(info, SnapshotInfo)), raw["saved_at"], tuple(parts))
+
+
+def _typed(raw: dict[str, Any], kind: type[Identity | SnapshotInfo]) -> dict[str, Any]:
+    """Returns the map if its values have the types that the dataclass declares."""
+    types = {"str": lambda value: isinstance(value, str), "int": _is_count}
+    for name, declared in kind.__annotations__.items():
+        _check(declared not in types or types[declared](raw[name]))
+    return raw
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _check(condition: bool) -> None:  # noqa: FBT001 - reads like an assertion, but survives -O
+    if not condition:
+        raise ValueError("a value of the header has another type")

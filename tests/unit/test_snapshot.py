@@ -1,0 +1,252 @@
+"""Is every damage to a snapshot noticed, and is it always one generation?"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+from dataclasses import replace
+
+import msgpack
+import numpy as np
+import psutil
+import pytest
+
+from memory.errors import SnapshotCorrupt, SnapshotIncompatible, SnapshotMissing, StoreError
+from memory.identity import Identity
+from memory.snapshot import (
+    SNAPSHOT_NAME,
+    SnapshotFile,
+    SnapshotInfo,
+    SnapshotParts,
+    read_header,
+    set_aside,
+    sweep_temporaries,
+    write,
+)
+
+INFO = SnapshotInfo(
+    identity=Identity("fake", "hash", 4, "", 1),
+    language="english",
+    analysis_version=1,
+    revision=7,
+    workspace="some/\udcff/folder",
+    num_files=1,
+    num_chunks=2,
+)
+VECTORS = np.arange(8, dtype=np.float32).reshape(2, 4)
+PARTS = SnapshotParts(INFO, (("files", b"file records"), ("vectors", VECTORS), ("cache", b"")))
+
+
+@pytest.fixture
+def path(tmp_path):
+    write(tmp_path / SNAPSHOT_NAME, PARTS, saved_at=1234.5)
+    return tmp_path / SNAPSHOT_NAME
+
+
+def read_all(path) -> dict[str, bytes]:
+    with SnapshotFile(path) as snapshot:
+        return {part.name: snapshot.read(part.name) for part in snapshot.header.parts}
+
+
+def test_everything_comes_back(path):
+    assert read_all(path) == {
+        "files": b"file records",
+        "vectors": VECTORS.tobytes(),
+        "cache": b"",
+    }
+    header = read_header(path)
+    assert (header.info, header.saved_at) == (INFO, 1234.5)
+
+
+def test_an_empty_index_can_be_saved(tmp_path):
+    empty = SnapshotParts(INFO, (("vectors", np.empty((0, 0), np.float32)),))
+    write(tmp_path / SNAPSHOT_NAME, empty, saved_at=1)
+
+    assert read_all(tmp_path / SNAPSHOT_NAME) == {"vectors": b""}
+
+
+def test_every_flipped_bit_is_noticed(path):
+    """FAULTS 8: one bit in each byte, another one each time."""
+    data = bytearray(path.read_bytes())
+    unnoticed = []
+    with path.open("r+b", buffering=0) as file:
+        for position, byte in enumerate(data):
+            os.pwrite(file.fileno(), bytes([byte ^ 1 << position % 8]), position)
+            try:
+                read_all(path)
+                unnoticed.append(position)
+            except StoreError:
+                pass
+            os.pwrite(file.fileno(), bytes([byte]), position)
+
+    assert unnoticed == []
+    assert read_all(path)
+
+
+def test_every_truncation_and_every_tail_is_noticed(path):
+    """FAULTS 9."""
+    data = path.read_bytes()
+    for length in range(len(data)):
+        path.write_bytes(data[:length])
+        with pytest.raises(SnapshotCorrupt):
+            read_header(path)
+    path.write_bytes(data + b"\0")
+    with pytest.raises(SnapshotCorrupt, match="bytes long"):
+        read_header(path)
+
+
+def with_header(fields: object, *, length: int | None = None, rest: bytes = b"") -> bytes:
+    """Returns a file whose header checksum is right, whatever the header says."""
+    header = fields if isinstance(fields, bytes) else msgpack.packb(fields)
+    return (
+        struct.pack(
+            "<8sII32s",
+            b"\x89MSP\r\n\x1a\n",
+            1,
+            len(header) if length is None else length,
+            hashlib.sha256(header).digest(),
+        )
+        + header
+        + rest
+    )
+
+
+GOOD_INFO = {
+    "identity": {"provider": "", "model": "", "dim": 0, "base_url": "", "input_format": 1},
+    "language": "english",
+    "analysis_version": 1,
+    "revision": 1,
+    "workspace": "",
+    "num_files": 0,
+    "num_chunks": 0,
+}
+HUGE = ("files", 2**62, b"\0" * 32)
+FORGED = {
+    "empty": b"",
+    "text": b"# Notes\n\nNot a snapshot.\n" * 50,
+    "zeros": b"\0" * 100_000,
+    "json of another engine": b'{"internalDocumentIDStore":{}}' * 20,
+    "msgpack of another engine": msgpack.packb({"data": list(range(100))}),
+    "huge header": with_header(b"x", length=0xFFFFFFFF),
+    "header longer than the file": with_header(b"x", length=60_000),
+    "header is no map": with_header([1, 2]),
+    "header is a bomb": with_header(b"\xdd\xff\xff\xff\xff" * 2000),
+    "header is deep": with_header(b"\x91" * 60_000),
+    "a part longer than the file": with_header(
+        {"saved_at": 1.0, "info": GOOD_INFO, "parts": [HUGE]}
+    ),
+    "a part of negative length": with_header(
+        {"saved_at": 1.0, "info": GOOD_INFO, "parts": [("files", -5, b"")]}
+    ),
+    "a number for a name": with_header(
+        {"saved_at": 1.0, "info": GOOD_INFO | {"language": 5}, "parts": []}
+    ),
+    "a name for a number": with_header(
+        {"saved_at": 1.0, "info": GOOD_INFO | {"num_chunks": "many"}, "parts": []}
+    ),
+    "a field too many": with_header(
+        {"saved_at": 1.0, "info": GOOD_INFO | {"extra": 5}, "parts": []}
+    ),
+    "no identity": with_header({"saved_at": 1.0, "info": {}, "parts": []}),
+}
+
+
+@pytest.mark.parametrize("content", FORGED.values(), ids=FORGED)
+def test_foreign_and_forged_files_are_refused_without_claiming_memory(tmp_path, content):
+    """FAULTS 10 and 13."""
+    path = tmp_path / SNAPSHOT_NAME
+    path.write_bytes(content)
+    before = psutil.Process().memory_info().rss
+
+    with pytest.raises(SnapshotCorrupt):
+        read_all(path)
+    assert psutil.Process().memory_info().rss - before < 50_000_000
+
+
+def test_the_forged_files_differ_from_a_good_one_only_in_what_they_forge(tmp_path):
+    """Else the test above could refuse them for another reason."""
+    path = tmp_path / SNAPSHOT_NAME
+    digest = hashlib.sha256(b"abc").digest()
+    fields = {"saved_at": 1.0, "info": GOOD_INFO, "parts": [("files", 3, digest)]}
+    path.write_bytes(with_header(fields, rest=b"abc"))
+
+    assert read_all(path) == {"files": b"abc"}
+
+
+def test_another_format_version_is_incompatible_not_corrupt(path):
+    with path.open("r+b") as file:
+        file.seek(8)
+        file.write(struct.pack("<I", 2))
+
+    with pytest.raises(SnapshotIncompatible, match="format 2, expected 1"):
+        read_header(path)
+
+
+def test_a_missing_snapshot(tmp_path):
+    with pytest.raises(SnapshotMissing):
+        read_header(tmp_path / SNAPSHOT_NAME)
+
+
+def test_a_folder_or_a_fifo_of_that_name_is_refused_at_once(tmp_path):
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+
+    with pytest.raises(SnapshotCorrupt, match="directory"):
+        read_header(tmp_path / "folder")
+    with pytest.raises(SnapshotCorrupt, match="not a regular file"):
+        read_header(tmp_path / "fifo")
+
+
+def test_an_open_snapshot_stays_one_generation_while_it_is_replaced(path):
+    """FAULTS 15."""
+    newer = replace(PARTS, info=replace(INFO, revision=8), parts=(("files", b"new records"),))
+    with SnapshotFile(path) as snapshot:
+        write(path, newer, saved_at=2000)
+
+        assert snapshot.header.info.revision == 7
+        assert snapshot.read("files") == b"file records"
+    assert read_all(path) == {"files": b"new records"}
+
+
+def test_only_what_is_read_is_verified(path):
+    """A listing must not pay for the checksum of the vectors."""
+    offset = next(part.offset for part in read_header(path).parts if part.name == "vectors")
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(b"\xff")
+
+    with SnapshotFile(path) as snapshot:
+        assert snapshot.read("files") == b"file records"
+        with pytest.raises(SnapshotCorrupt, match="part vectors"):
+            snapshot.read("vectors")
+
+
+def test_a_part_that_is_not_there(path):
+    with SnapshotFile(path) as snapshot, pytest.raises(SnapshotCorrupt, match="text is missing"):
+        snapshot.read("text")
+
+
+def test_a_bad_snapshot_is_kept_under_another_name(path):
+    content = path.read_bytes()
+    kept = set_aside(path, 1_780_000_000)
+
+    assert kept.name == "memory.msp.bad-20260528T202640Z"
+    assert kept.read_bytes() == content
+    assert not path.exists()
+
+
+def test_the_rest_of_killed_writers_is_swept(path):
+    """FAULTS 7."""
+    (path.parent / f".{SNAPSHOT_NAME}.0a1b2c3d.tmp").write_bytes(b"half")
+
+    assert sweep_temporaries(path.parent) == 1
+    assert [each.name for each in path.parent.iterdir()] == [SNAPSHOT_NAME]
+
+
+def test_a_header_that_could_not_be_read_again_is_never_written(tmp_path):
+    long = replace(PARTS, info=replace(INFO, workspace="x" * 70_000))
+
+    with pytest.raises(ValueError, match="header"):
+        write(tmp_path / SNAPSHOT_NAME, long, saved_at=1)
+    assert list(tmp_path.iterdir()) == []
