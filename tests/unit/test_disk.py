@@ -1,0 +1,270 @@
+"""What the command line answers from a saved index, without a daemon."""
+
+import hashlib
+import json
+import os
+import sys
+import unicodedata
+
+import numpy as np
+import pytest
+
+from memory import snapshot
+from memory.analysis import Analyzer
+from memory.cli import main
+from memory.config import Settings
+from memory.disk import context, list_files, search, show, status
+from memory.errors import ProviderUnavailable, SnapshotMissing, WorkspaceError
+from memory.index import IndexSettings, MemoryIndex
+from memory.messages import Chunk, FileUpdate, ParsedFile, Query
+from memory.providers.factory import model_info
+
+SAVED_AT = 1_778_587_200.0
+MODEL = model_info("local", "all-minilm-l6-v2")
+FILES = {
+    "wiki/people/alice.md": ("Alice is the main contact at Acme.", "Acme contact"),
+    "wiki/places/caf\u00e9.md": ("A quiet caf\u00e9 in Zurich.", "Cafe"),
+    "mail/rule.md": ("Forward invoices about Acme to the bank.", "Rule"),
+}
+
+recorder = {"on": False, "opened": []}
+
+
+def record_open(event, args):
+    if recorder["on"] and event == "open":
+        recorder["opened"].append(args[0])
+
+
+# An audit hook stays for the life of the process.
+sys.addaudithook(record_open)
+
+
+class WordEmbedder:
+    """Gives each word a direction of its own, so texts with common words are similar."""
+
+    def embed_query(self, text):
+        vector = np.zeros(MODEL.dim, np.float32)
+        for word in text.lower().split():
+            vector[int(hashlib.sha256(word.strip(".").encode()).hexdigest(), 16) % MODEL.dim] += 1
+        return vector / np.linalg.norm(vector)
+
+
+def chunk_of(text, title):
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return Chunk(f"# {title}", "", text, digest, 1, 1, 1, 3)
+
+
+def index_file(index, root, path, text, title):
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    found = file.stat()
+    chunk = chunk_of(text, title)
+    parsed = ParsedFile(
+        path=path,
+        raw_path=path,
+        mtime_ns=found.st_mtime_ns,
+        size=found.st_size,
+        inode=found.st_ino,
+        title=title,
+        description="",
+        summary=text,
+        tags=(),
+        dates=(),
+        num_replaced_bytes=0,
+        chunks=(chunk,),
+    )
+    vectors = WordEmbedder().embed_query(text)[None]
+    index.apply(FileUpdate(path, parsed, (chunk.content_hash,), vectors))
+
+
+@pytest.fixture
+def saved(tmp_path, monkeypatch):
+    """A data folder with an index of three files."""
+    monkeypatch.setattr("memory.providers.factory.open_embedder", lambda _info: WordEmbedder())
+    monkeypatch.setenv("MEMORY_HOME", str(tmp_path))
+    root = tmp_path / "workspace"
+    settings = IndexSettings.of(Settings().memory, workspace=str(root))
+    index = MemoryIndex(MODEL, Analyzer("english"), settings, epoch="e")
+    for path, (text, title) in FILES.items():
+        index_file(index, root, path, text, title)
+    data = tmp_path / "data" / "memory"
+    data.mkdir(parents=True)
+    snapshot.write(data / "memory.msp", index.snapshot(), saved_at=SAVED_AT)
+    return data
+
+
+def found(data, text, *, limit=5, workspace=None):
+    return search(data, Settings(), Query(text, limit), workspace=workspace, now_s=SAVED_AT + 90)
+
+
+def test_a_listing_has_every_file_sorted(saved):
+    assert [(item["path"], item["chunks"]) for item in list_files(saved)] == [
+        ("mail/rule.md", 1),
+        ("wiki/people/alice.md", 1),
+        ("wiki/places/caf\u00e9.md", 1),
+    ]
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_a_file_is_shown_whatever_the_normalisation_of_the_path(saved, form):
+    shown = show(saved, unicodedata.normalize(form, "./wiki/places/caf\u00e9.md"))
+
+    assert shown["path"] == "wiki/places/caf\u00e9.md"
+    assert [chunk["content"] for chunk in shown["chunks"]] == ["A quiet caf\u00e9 in Zurich."]
+
+
+HOSTILE_PATHS = [
+    "../../etc/passwd",
+    "../../../../../../etc/passwd",
+    "/etc/passwd",
+    "//etc/passwd",
+    "wiki/../../x.md",
+    "wiki/people/../people/alice.md",
+    "wiki//people/alice.md",
+    "wiki/people/alice.md/",
+    "wiki/people/alice.md\x00",
+    "wiki/people/alice.md\n",
+    "\x00",
+    "~",
+    "~/.ssh/id_rsa",
+    "~root/x",
+    "%2e%2e/%2e%2e/etc/passwd",
+    "wiki%2fpeople%2falice.md",
+    "file:///etc/passwd",
+    "wiki\\people\\alice.md",
+    "WIKI/PEOPLE/ALICE.MD",
+    "\udcff.md",
+    "x" * 5000,
+    "*",
+    "",
+    ".",
+]
+
+
+@pytest.mark.parametrize("path", HOSTILE_PATHS)
+def test_a_path_that_is_not_in_the_index_is_refused(saved, path):
+    """FAULTS 86."""
+    with pytest.raises(WorkspaceError, match="not in the index"):
+        show(saved, path)
+
+
+def test_no_path_that_is_asked_for_is_ever_opened(saved, tmp_path, capsys):
+    """FAULTS 86: the index alone answers, also for files that exist."""
+    (tmp_path / "secret.md").write_text("secret")
+    main(["show", "wiki/people/alice.md"])  # imports what a first call opens
+    recorder.update(on=True, opened=[])
+
+    codes = [main(["show", path]) for path in [*HOSTILE_PATHS, "../secret.md"]]
+    codes.append(main(["show", "wiki/people/alice.md"]))
+
+    recorder["on"] = False
+    opened = recorder["opened"]
+    touched = {os.fsdecode(path) for path in opened if isinstance(path, str | bytes | os.PathLike)}
+    assert codes == [1] * (len(HOSTILE_PATHS) + 1) + [0]
+    assert touched == {str(saved / "memory.msp"), str(saved / "daemon.json")}
+    assert capsys.readouterr().err.count("not in the index") == len(HOSTILE_PATHS) + 1
+
+
+def test_a_search_uses_words_and_vectors_and_says_its_age(saved):
+    answer = found(saved, "Acme contact")
+
+    assert answer["hits"][0]["path"] == "wiki/people/alice.md"
+    assert answer["hits"][0]["text_score"] > 0
+    assert answer["hits"][0]["vector_score"] > 0
+    assert (answer["source"], answer["age_s"], answer["degraded"]) == ("disk", 90, "")
+
+
+def test_a_search_obeys_its_limit(saved):
+    assert len({hit["path"] for hit in found(saved, "Acme")["hits"]}) == 2
+    assert len({hit["path"] for hit in found(saved, "Acme", limit=1)["hits"]}) == 1
+
+
+def test_a_model_that_fails_leaves_the_words_and_says_why(saved, monkeypatch):
+    """FAULTS 82."""
+
+    class Failing:
+        def embed_query(self, text):
+            raise ProviderUnavailable("local", "out of order")
+
+    monkeypatch.setattr("memory.providers.factory.open_embedder", lambda _info: Failing())
+
+    answer = found(saved, "Acme")
+
+    assert {hit["path"] for hit in answer["hits"]} == {"mail/rule.md", "wiki/people/alice.md"}
+    assert answer["degraded"] == "no query embedding: local: out of order"
+
+
+def test_hits_tell_whether_the_file_changed_since(saved, tmp_path):
+    (tmp_path / "workspace" / "mail" / "rule.md").write_text("Something else about Acme.")
+
+    fresh = {hit["path"]: hit["fresh"] for hit in found(saved, "Acme")["hits"]}
+    elsewhere = found(saved, "Acme", workspace=tmp_path)["hits"]
+
+    assert fresh == {"mail/rule.md": False, "wiki/people/alice.md": True}
+    assert not any(hit["fresh"] for hit in elsewhere)
+
+
+def test_a_blank_query_finds_nothing(saved):
+    assert found(saved, " \n")["hits"] == []
+
+
+def test_the_context_lists_the_files_that_clear_the_floor(saved):
+    answer = context(saved, Settings(), "Alice is the main contact at Acme.")
+
+    (first, *_) = answer["rows"]
+    assert first["path"] == "wiki/people/alice.md"
+    assert first["description"] == "Alice is the main contact at Acme."
+    assert "| `wiki/people/alice.md` |" in answer["section"]
+
+
+def test_a_blank_prompt_has_no_section(saved):
+    assert context(saved, Settings(), " ") == {"section": "", "rows": [], "degraded": ""}
+
+
+def test_the_status_of_the_disk_tells_counts_model_and_age(saved):
+    answer = status(saved, SAVED_AT + 60)
+
+    assert (answer["state"], answer["ready"]) == ("stopped", False)
+    assert (answer["files"], answer["chunks"], answer["snapshot_age_s"]) == (3, 3, 60)
+    assert answer["embedding"] == {"provider": "local", "model": MODEL.model, "dimension": 384}
+
+
+def test_without_an_index_every_answer_is_the_same_error(tmp_path):
+    for call in (
+        lambda: list_files(tmp_path),
+        lambda: show(tmp_path, "a.md"),
+        lambda: status(tmp_path, 0),
+        lambda: found(tmp_path, "q"),
+        lambda: context(tmp_path, Settings(), "q"),
+    ):
+        with pytest.raises(SnapshotMissing):
+            call()
+
+
+@pytest.mark.parametrize("argv", [["list"], ["show", "mail/rule.md"], ["search", "Acme"]])
+def test_commands_print_json_or_text_from_the_disk(saved, capsys, argv):
+    assert main([*argv, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)
+
+    assert main(argv) == 0
+    text = capsys.readouterr().out
+    assert "mail/rule.md" in text
+    assert "source: disk, written" in text.splitlines()[0]
+
+
+def test_a_search_takes_its_limit_from_the_configuration(saved, tmp_path, capsys):
+    (tmp_path / "config.yml").write_text(
+        "memory: {embeddings: {provider: local}, maxToolMemoryResults: 1}\n"
+    )
+
+    assert main(["search", "Acme", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["hits"]) == 1
+
+
+def test_the_saved_language_answers_whatever_is_configured_by_now(saved, tmp_path, capsys):
+    (tmp_path / "config.yml").write_text("memory: {language: german}\n")
+
+    assert main(["search", "contacts", "--json"]) == 0
+    (hit,) = json.loads(capsys.readouterr().out)["hits"]
+    assert hit["path"] == "wiki/people/alice.md"
