@@ -163,7 +163,7 @@ class SnapshotFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._file = open(path, "rb", opener=_open_at_once)
+            self._file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115 - closed by close
         except FileNotFoundError:
             raise SnapshotMissing(str(path)) from None
         except OSError as error:

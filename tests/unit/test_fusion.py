@@ -138,8 +138,6 @@ def test_weights_that_make_no_sense_are_refused(weights):
 
 PERCENT = st.integers(1, 100).map(lambda percent: percent / 100)
 SIDE = st.dictionaries(st.integers(0, 30), PERCENT, max_size=20)
-    st.integers(0, 30), st.integers(1, 100).map(lambda percent: percent / 100), max_size=20
-)
 
 
 @given(SIDE, SIDE, st.floats(0, 4), st.floats(0.1, 4), st.floats(0, 0.9))

@@ -1,0 +1,272 @@
+"""What does the memory hold, what would a file change, and what answers a query?"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memory import index_image
+from memory.errors import DimensionMismatch, StaleUpdate
+from memory.fusion import Weights
+from memory.identity import Identity
+from memory.index_search import SearchRules, find_hits
+from memory.index_state import ChunkTable, IndexState, diff
+from memory.messages import ApplyResult, FileDelta, IndexStatus, SearchResult
+from memory.text_index import TextIndex
+from memory.vector_cache import DEFAULT_MAX_BYTES, VectorCache
+from memory.vector_index import VectorIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from memory.analysis import Analyzer
+    from memory.config import MemorySettings
+    from memory.messages import Chunk, FileSummary, FileUpdate, ParsedFile, Query
+    from memory.providers.base import ModelInfo
+    from memory.snapshot import SnapshotFile, SnapshotParts
+
+_EVEN = Weights()
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """How an index searches, and how much it keeps."""
+
+    weights: Weights = _EVEN
+    min_similarity: float = 0.3
+    """Least cosine of a hit that only the vector side found, unless the model asks for more."""
+    max_cached_bytes: int = DEFAULT_MAX_BYTES
+    """Memory for the vectors of removed chunks."""
+    workspace: str = ""
+    """Root of the paths; only noted in snapshots."""
+
+    @classmethod
+    def of(cls, memory: MemorySettings, *, workspace: str = "") -> IndexSettings:
+        """Returns the settings that a configuration asks for."""
+        return cls(
+            weights=Weights(memory.hybrid_weights.text, memory.hybrid_weights.vector),
+            min_similarity=memory.min_vector_similarity,
+            workspace=workspace,
+        )
+
+
+class MemoryIndex:
+    """Chunks, terms and vectors of every file, always of one generation (SPEC D2).
+
+    Not to be shared between threads. Vectors are found by content hash, wherever the text was seen
+    before, so a rename, a copy or an undo needs none.
+
+    Args:
+        model: The model that makes the vectors; dimension 0 takes that of the first vectors.
+        analyzer: Chain for texts and queries.
+        settings: How to search.
+        epoch: Name of this incarnation, different after each restart.
+        state: What it holds at first; nothing by default.
+    """
+
+    def __init__(
+        self,
+        model: ModelInfo,
+        analyzer: Analyzer,
+        settings: IndexSettings,
+        *,
+        epoch: str,
+        state: IndexState | None = None,
+    ) -> None:
+        self._model = model
+        self._analyzer = analyzer
+        self._settings = settings
+        self._epoch = epoch
+        self._state = state or self._empty(revision=0, dim=model.dim)
+
+    @classmethod
+    def restore(
+        cls,
+        snapshot: SnapshotFile,
+        model: ModelInfo,
+        analyzer: Analyzer,
+        settings: IndexSettings,
+        *,
+        epoch: str,
+    ) -> MemoryIndex:
+        """Returns the index inside a snapshot, whose identity the caller has compared.
+
+        Raises:
+            SnapshotCorrupt: a checksum is wrong, or the parts do not fit together.
+        """
+        state = index_image.restore(snapshot, analyzer, max_cached_bytes=settings.max_cached_bytes)
+        return cls(model, analyzer, settings, epoch=epoch, state=state)
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the vectors; 0 before the first one, if the model does not tell."""
+        return self._state.vectors.dim
+
+    @property
+    def identity(self) -> Identity:
+        """What a snapshot of this index is compared with."""
+        return replace(Identity.of(self._model), dim=self.dim or self._model.dim)
+
+    def plan(self, parsed: ParsedFile) -> FileDelta:
+        """Returns which texts of a file have no vector yet; they may be embedded meanwhile."""
+        distinct = {chunk.content_hash: chunk for chunk in reversed(parsed.chunks)}
+        missing = {name for name in distinct if not self._knows(name)}
+        return FileDelta(
+            path=parsed.path,
+            missing=tuple(
+                chunk
+                for chunk in parsed.chunks
+                if chunk.content_hash in missing and chunk is distinct[chunk.content_hash]
+            ),
+            num_reused=sum(chunk.content_hash not in missing for chunk in parsed.chunks),
+            epoch=self._epoch,
+        )
+
+    def apply(self, update: FileUpdate) -> ApplyResult:
+        """Makes a file what the update says, in all parts at once or, if it raises, in none.
+
+        Chunks that stay keep their row, vector and postings. Applying twice changes nothing.
+
+        Raises:
+            StaleUpdate: a text has no vector, neither in the update nor here; plan again.
+            DimensionMismatch: the vectors have another dimension.
+            ValueError: the update names one path and its file another.
+        """
+        parsed, before = update.parsed, self._state.table.file(update.path)
+        if parsed is not None and parsed.path != update.path:
+            raise ValueError("an update names one path and its file another")
+        chunks = parsed.chunks if parsed is not None else ()
+        found = diff(before, chunks)
+        added = [chunk for chunk, row in zip(chunks, found.rows, strict=True) if row is None]
+        block = self._vectors_of(added, update)
+        if parsed != (before.parsed if before is not None else None):
+            self._state.replace_file(update.path, parsed, found, block)
+        return ApplyResult(
+            epoch=self._epoch,
+            revision=self._state.revision,
+            num_added=len(added),
+            num_removed=len(found.removed),
+            num_kept=len(chunks) - len(added),
+        )
+
+    def search(
+        self,
+        query: Query,
+        vector: NDArray[np.float32] | None,
+        *,
+        degraded: str = "no query embedding",
+    ) -> SearchResult:
+        """Returns the best hits (SPEC S5, S7); nothing for a blank query.
+
+        Args:
+            query: Text and limit.
+            vector: Embedding of the text, shape (dim,), any norm above zero; None searches the
+                text side alone.
+            degraded: Why there is no vector, for the answer.
+        Raises:
+            DimensionMismatch: the vector has another dimension.
+            ValueError: the vector is zero or holds a value that is not finite.
+        """
+        rules = SearchRules(
+            weights=self._settings.weights,
+            floor=max(self._settings.min_similarity, self._model.similarity_floor),
+            noise=self._model.noise,
+        )
+        hits = find_hits(self._state, self._analyzer, rules, query, vector)
+        missed = vector is None and self._settings.weights.vector > 0
+        return SearchResult(hits, self._epoch, self._state.revision, degraded if missed else "")
+
+    def files(self) -> tuple[FileSummary, ...]:
+        """Returns every known file, sorted by path."""
+        return tuple(file.summary for file in self._state.table.files())
+
+    def file(self, path: str) -> FileSummary | None:
+        """Returns a file by its path, in any Unicode normalisation; None if it is not known."""
+        found = self._state.table.find(path)
+        return found.summary if found is not None else None
+
+    def chunks(self, path: str) -> tuple[FileSummary, tuple[Chunk, ...]] | None:
+        """Returns a file with its chunks in file order; None if it is not known."""
+        found = self._state.table.find(path)
+        return (found.summary, found.parsed.chunks) if found is not None else None
+
+    def entries(self) -> Iterator[tuple[str, Chunk, NDArray[np.float32]]]:
+        """Yields path, chunk and vector of every row, by path and position."""
+        for file in self._state.table.files():
+            block = self._state.vectors.take(file.rows)
+            for chunk, vector in zip(file.parsed.chunks, block, strict=True):
+                yield file.parsed.path, chunk, vector
+
+    def status(self) -> IndexStatus:
+        """Returns the counters of the index."""
+        return IndexStatus(
+            epoch=self._epoch,
+            revision=self._state.revision,
+            num_files=self._state.table.num_files,
+            num_chunks=self._state.table.num_chunks,
+            dim=self.dim,
+            pid=os.getpid(),
+        )
+
+    def confirm_dimension(self, dim: int) -> bool:
+        """Empties the index if its vectors have another dimension; returns whether it did."""
+        stale = self.dim not in (0, dim)
+        if stale:
+            self._state = self._empty(revision=self._state.revision + 1, dim=dim)
+        return stale
+
+    def snapshot(self) -> SnapshotParts:
+        """Returns one consistent image of everything; later changes do not touch it."""
+        return index_image.image_of(
+            self._state,
+            identity=self.identity,
+            language=self._analyzer.language,
+            workspace=self._settings.workspace,
+        )
+
+    def compact(self) -> None:
+        """Merges small and half-deleted parts of the text half; for idle moments."""
+        self._state.text.compact()
+
+    def _empty(self, *, revision: int, dim: int) -> IndexState:
+        return IndexState(
+            table=ChunkTable(),
+            vectors=VectorIndex(dim),
+            text=TextIndex(self._analyzer),
+            cache=VectorCache(self._settings.max_cached_bytes),
+            revision=revision,
+        )
+
+    def _knows(self, content_hash: str) -> bool:
+        """Tells whether a vector is here, and keeps a cached one from being the next to go."""
+        state = self._state
+        if content_hash in state.cache:
+            state.cache.get(content_hash)
+        return bool(state.table.rows_with(content_hash)) or content_hash in state.cache
+
+    def _vectors_of(self, added: Sequence[Chunk], update: FileUpdate) -> NDArray[np.float32]:
+        """Returns one vector per chunk, shape (len(added), dim); changes nothing.
+
+        A text that is known keeps the vector it has.
+        """
+        if update.hashes and self.dim not in (0, update.vectors.shape[1]):
+            raise DimensionMismatch(self.dim, update.vectors.shape[1])
+        state, sent = self._state, dict(zip(update.hashes, update.vectors, strict=True))
+        block = np.empty((len(added), self.dim or update.vectors.shape[1]), np.float32)
+        for number, chunk in enumerate(added):
+            name = chunk.content_hash
+            rows = state.table.rows_with(name)
+            if rows:
+                block[number] = state.vectors.take([min(rows)])[0]
+            elif name in state.cache:
+                block[number] = state.cache.get(name)
+            elif name in sent:
+                block[number] = sent[name]
+            else:
+                raise StaleUpdate(update.path, self._epoch)
+        return block

@@ -1,0 +1,237 @@
+"""Does an index survive the way to disk and back, and what happens when it does not fit?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from memory.analysis import Analyzer
+from memory.checks import dump
+from memory.errors import SnapshotCorrupt
+from memory.index import IndexSettings, MemoryIndex
+from memory.messages import Query
+from memory.records import encode_stream
+from memory.snapshot import SNAPSHOT_NAME, SnapshotFile, SnapshotParts, write
+from memory.text_index import TextIndex
+from tests.doubles import HashEmbedder
+from tests.unit.building import ENGLISH, new_index, parsed, put, remove
+
+SECTIONS = [f"Section {number} about running topic{number}." for number in range(20)]
+
+
+@pytest.fixture
+def embedder():
+    return HashEmbedder()
+
+
+@pytest.fixture
+def index(embedder):
+    """An index with gaps: something was removed, edited and forgotten."""
+    index = new_index(embedder, IndexSettings(workspace="some/where"))
+    put(index, embedder, parsed("gone.md", ["Gone one.", "Gone two."]))
+    put(index, embedder, parsed("a.md", SECTIONS, title="Title", tags=("x", "y")))
+    put(index, embedder, parsed("blank.md"))
+    put(index, embedder, parsed("b.md", [*SECTIONS[:3], "Same.", "Same."]))
+    remove(index, "gone.md")
+    put(index, embedder, parsed("b.md", [*SECTIONS[:2], "Same.", "Same.", "New."], mtime_ns=5))
+    return index
+
+
+def saved(parts: SnapshotParts, folder) -> SnapshotFile:
+    write(folder / SNAPSHOT_NAME, parts, saved_at=1)
+    return SnapshotFile(folder / SNAPSHOT_NAME)
+
+
+def restored(index, embedder, folder, analyzer=ENGLISH, settings=None) -> MemoryIndex:
+    with saved(index.snapshot(), folder) as snapshot:
+        return MemoryIndex.restore(
+            snapshot, embedder.info, analyzer, settings or IndexSettings(), epoch="second"
+        )
+
+
+def with_part(parts: SnapshotParts, name: str, content: bytes) -> SnapshotParts:
+    changed = tuple((each, content if each == name else data) for each, data in parts.parts)
+    return replace(parts, parts=changed)
+
+
+def answers(index, embedder, query="running topic3"):
+    return index.search(Query(query, 5), embedder.embed_query("Same.")).hits
+
+
+def test_everything_comes_back_without_an_embedding(index, embedder, tmp_path):
+    embedder.texts.clear()
+    other = restored(index, embedder, tmp_path)
+
+    assert dump(other) == dump(index)
+    assert other.files() == index.files()
+    assert [other.chunks(file.path) for file in other.files()] == [
+        index.chunks(file.path) for file in index.files()
+    ]
+    assert answers(other, embedder) == answers(index, embedder)
+    assert (other.status().revision, other.status().epoch) == (index.status().revision, "second")
+    for path in ("a.md", "b.md"):
+        again = parsed(path, [chunk.content for chunk in index.chunks(path)[1]], mtime_ns=77)
+        put(other, embedder, again)
+    assert embedder.texts == []
+
+
+def test_removed_vectors_come_back_too(index, embedder, tmp_path):
+    """SPEC D3: delete, restart, undo."""
+    other = restored(index, embedder, tmp_path)
+    embedder.texts.clear()
+    put(other, embedder, parsed("gone.md", ["Gone one.", "Gone two."]))
+
+    assert embedder.texts == []
+
+
+def test_a_restored_index_goes_on_as_the_old_one_would(index, embedder, tmp_path):
+    other = restored(index, embedder, tmp_path)
+    for each in (index, other):
+        put(each, embedder, parsed("a.md", SECTIONS[5:], mtime_ns=9))
+        put(each, embedder, parsed("c.md", ["Brand new."]))
+        remove(each, "b.md")
+
+    assert dump(other) == dump(index)
+    assert [hit.path for hit in answers(other, embedder)] == [
+        hit.path for hit in answers(index, embedder)
+    ]
+
+
+def test_a_snapshot_is_not_touched_by_later_changes(index, embedder, tmp_path):
+    before = dump(index)
+    parts = index.snapshot()
+    remove(index, "a.md")
+    put(index, embedder, parsed("z.md", ["Later."]))
+    with saved(parts, tmp_path) as snapshot:
+        other = MemoryIndex.restore(
+            snapshot, embedder.info, ENGLISH, IndexSettings(), epoch="second"
+        )
+
+    assert dump(other) == before
+
+
+def test_the_header_says_what_is_inside(index, embedder):
+    info = index.snapshot().info
+
+    assert (info.num_files, info.num_chunks, info.revision) == (3, 25, 6)
+    assert (info.language, info.workspace) == ("english", "some/where")
+    assert (info.identity.model, info.identity.dim) == (embedder.info.model, 16)
+
+
+def test_an_empty_index_comes_back(embedder, tmp_path):
+    other = restored(new_index(embedder), embedder, tmp_path)
+
+    assert other.files() == ()
+    put(other, embedder, parsed("a.md", ["Word."]))
+    assert dump(other)
+
+
+def test_an_index_of_unknown_dimension_comes_back(embedder, tmp_path):
+    embedder.info = replace(embedder.info, dim=0)
+    index = new_index(embedder)
+    put(index, embedder, parsed("blank.md"))
+    other = restored(index, embedder, tmp_path)
+
+    assert [file.path for file in other.files()] == ["blank.md"]
+    assert other.dim == 0
+
+
+def test_another_language_rebuilds_the_words_without_an_embedding(index, embedder, tmp_path):
+    """SPEC E5: English finds ``running`` by ``runs``, German does not."""
+    embedder.texts.clear()
+    german = restored(index, embedder, tmp_path, Analyzer("german"))
+
+    assert index.search(Query("runs", 5), None).hits
+    assert not german.search(Query("runs", 5), None).hits
+    assert german.search(Query("running", 5), None).hits
+    assert dump(german) == dump(index)
+    assert embedder.texts == []
+
+
+def test_another_analysis_version_rebuilds_the_words(index, embedder, tmp_path, monkeypatch):
+    monkeypatch.setattr("memory.index_image.ANALYSIS_VERSION", 999)
+    parts = index.snapshot()
+    monkeypatch.undo()
+    monkeypatch.setattr(TextIndex, "from_files", lambda *_args: pytest.fail("loaded"))
+    with saved(parts, tmp_path) as snapshot:
+        other = MemoryIndex.restore(
+            snapshot, embedder.info, ENGLISH, IndexSettings(), epoch="second"
+        )
+
+    assert other.search(Query("topic7", 5), None).hits
+
+
+@pytest.mark.parametrize(
+    "files",
+    [[], [["MAIN_1.toc", b"rubbish"]], [["_MAIN_1.toc", b"\x80\x04."]]],
+    ids=["none", "rubbish", "pickle"],
+)
+def test_words_that_cannot_be_opened_are_built_anew(index, embedder, tmp_path, files, caplog):
+    with saved(with_part(index.snapshot(), "text", encode_stream(files)), tmp_path) as snapshot:
+        other = MemoryIndex.restore(
+            snapshot, embedder.info, ENGLISH, IndexSettings(), epoch="second"
+        )
+
+    assert other.search(Query("topic7", 5), None).hits[0].path == "a.md"
+    assert all(record.levelname == "WARNING" for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("files", b""),
+        ("files", encode_stream([("a.md", "a.md")])),
+        ("files", encode_stream([5])),
+        ("files", b"\xdd\xff\xff\xff\xff"),
+        ("vectors", b""),
+        ("vectors", b"\0" * 4),
+        ("vectors", b"\xff" * (25 * 16 * 4)),
+        ("cache", encode_stream([["hash", b"short"]])),
+        ("cache", encode_stream(["hash"])),
+        ("text", encode_stream([5])),
+    ],
+)
+def test_parts_that_do_not_fit_together_are_corrupt(index, embedder, tmp_path, name, content):
+    """Their checksums are right: FAULTS 10, a forged or buggy writer."""
+    with (
+        saved(with_part(index.snapshot(), name, content), tmp_path) as snapshot,
+        pytest.raises(SnapshotCorrupt, match="do not fit"),
+    ):
+        MemoryIndex.restore(snapshot, embedder.info, ENGLISH, IndexSettings(), epoch="second")
+
+
+def test_a_row_that_two_chunks_claim_is_corrupt(index, embedder, tmp_path):
+    twice = new_index(embedder)
+    put(twice, embedder, parsed("a.md", ["One."]))
+    put(twice, embedder, parsed("b.md", ["Two."]))
+    parts = twice.snapshot()
+    files = dict(parts.parts)["files"]
+    one, two = (
+        new_part(new_index(embedder), embedder, path, text)
+        for path, text in (("a.md", "One."), ("b.md", "Two."))
+    )
+    assert files != one + two
+    with (
+        saved(with_part(parts, "files", one + two), tmp_path) as snapshot,
+        pytest.raises(SnapshotCorrupt, match="number of files or rows"),
+    ):
+        MemoryIndex.restore(snapshot, embedder.info, ENGLISH, IndexSettings(), epoch="second")
+
+
+def new_part(index, embedder, path, text) -> bytes:
+    put(index, embedder, parsed(path, [text]))
+    return dict(index.snapshot().parts)["files"]
+
+
+def test_a_mass_removal_gives_its_memory_back_at_the_next_start(embedder, tmp_path, monkeypatch):
+    monkeypatch.setattr("memory.index_image._SPARSE_ROWS", 0)
+    index = new_index(embedder)
+    put(index, embedder, parsed("many.md", [f"Filler {number}." for number in range(90)]))
+    put(index, embedder, parsed("few.md", ["The fox.", "The hen."]))
+    remove(index, "many.md")
+    other = restored(index, embedder, tmp_path)
+
+    assert dump(other) == dump(index)
+    assert [hit.start_line for hit in other.search(Query("hen", 5), None).hits] == [4]
+    assert other._state.vectors.rows() == [0, 1]

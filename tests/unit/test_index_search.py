@@ -1,0 +1,247 @@
+"""Does an answer show the right hits, and a fair share of each file?"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from memory.errors import DimensionMismatch
+from memory.fusion import Weights
+from memory.index import IndexSettings, MemoryIndex
+from memory.messages import FileUpdate, Query
+from memory.providers.base import ModelInfo
+from tests.doubles import HashEmbedder
+from tests.unit.building import ENGLISH, new_index, parsed, put
+
+NOWHERE = np.eye(1, 3, 2, dtype=np.float32)[0]
+"""A direction that no chunk of ``directed`` has."""
+
+
+def directed(
+    *files: tuple[str, dict[str, float]], settings: IndexSettings | None = None, floor: float = 0.3
+) -> MemoryIndex:
+    """Returns an index in three dimensions: each section with its cosine to the first axis."""
+    info = ModelInfo("fake", "axes", 3, 512, noise=0.2, similarity_floor=floor)
+    index = MemoryIndex(info, ENGLISH, settings or IndexSettings(), epoch="e")
+    for path, sections in files:
+        file = parsed(path, list(sections))
+        vectors = np.array(
+            [[cosine, math.sqrt(1 - cosine**2), 0] for cosine in sections.values()], np.float32
+        )
+        hashes = tuple(chunk.content_hash for chunk in file.chunks)
+        index.apply(FileUpdate(path, file, hashes, vectors))
+    return index
+
+
+FIRST_AXIS = np.array([1, 0, 0], np.float32)
+
+
+def test_a_hit_carries_what_a_reader_needs():
+    """SPEC S6."""
+    index = directed(("wiki/a.md", {"The quick brown fox.": 0.6}))
+    result = index.search(Query("fox", 5), FIRST_AXIS)
+
+    (hit,) = result.hits
+    assert (hit.path, hit.headlines, hit.start_line, hit.end_line) == ("wiki/a.md", "# Notes", 1, 2)
+    assert (hit.mtime_ns, hit.size) == (1, 20)
+    assert hit.snippet == "The quick brown fox."
+    assert hit.vector_score == pytest.approx(0.6)
+    assert 0 < hit.text_score <= 1
+    assert 0 < hit.score <= 1
+    assert (result.epoch, result.revision, result.degraded) == ("e", 1, "")
+
+
+def test_both_sides_find_and_the_best_comes_first():
+    index = directed(
+        ("words.md", {"About the fox.": 0.1}),
+        ("meaning.md", {"A reddish animal.": 0.9}),
+        ("neither.md", {"Tax returns.": 0.1}),
+        ("both.md", {"The fox, again.": 0.9}),
+    )
+    hits = index.search(Query("fox", 5), FIRST_AXIS).hits
+
+    assert hits[0].path == "both.md"
+    assert {hit.path for hit in hits[1:]} == {"words.md", "meaning.md"}
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_without_a_vector_words_answer_alone_and_the_answer_says_so():
+    """SPEC S8, FAULTS 82."""
+    index = directed(("fox.md", {"About the fox.": 0.1}), ("b.md", {"A reddish animal.": 0.9}))
+    result = index.search(Query("fox", 5), None, degraded="provider is down")
+
+    assert [hit.path for hit in result.hits] == ["fox.md"]
+    assert result.hits[0].vector_score == 0
+    assert result.hits[0].score > 0.55
+    assert result.degraded == "provider is down"
+
+
+def test_a_vector_side_that_is_switched_off_is_not_missed():
+    index = directed(
+        ("a.md", {"About the fox.": 0.1}),
+        ("b.md", {"A reddish animal.": 0.9}),
+        settings=IndexSettings(weights=Weights(1, 0)),
+    )
+    without, with_vector = (index.search(Query("fox", 5), each) for each in (None, FIRST_AXIS))
+
+    assert without == with_vector
+    assert [hit.path for hit in without.hits] == ["a.md"]
+    assert without.degraded == ""
+
+
+def test_a_text_side_that_is_switched_off_finds_nothing_by_words():
+    index = directed(
+        ("a.md", {"About the fox.": 0.1}),
+        ("b.md", {"A reddish animal.": 0.9}),
+        settings=IndexSettings(weights=Weights(0, 1)),
+    )
+
+    assert [hit.path for hit in index.search(Query("fox", 5), FIRST_AXIS).hits] == ["b.md"]
+
+
+@pytest.mark.parametrize(("configured", "of_model"), [(0.5, 0.3), (0.3, 0.5)])
+def test_the_higher_floor_holds_for_hits_without_words(configured, of_model):
+    """SPEC S4."""
+    index = directed(
+        ("a.md", {"One.": 0.49}),
+        ("b.md", {"Two.": 0.51}),
+        ("c.md", {"Fox.": 0.1}),
+        settings=IndexSettings(min_similarity=configured),
+        floor=of_model,
+    )
+
+    hits = index.search(Query("fox", 5), FIRST_AXIS).hits
+    assert {hit.path for hit in hits} == {"b.md", "c.md"}
+
+
+def test_a_word_hit_reports_its_cosine_though_it_was_no_candidate_of_the_vector_side():
+    """300 nearer rows push the word hit out of the vector candidates."""
+    near = {f"Filler {number}.": 0.9 for number in range(300)}
+    index = directed(("near.md", near), ("far.md", {"The fox.": 0.25}))
+
+    hits = index.search(Query("fox", 2), FIRST_AXIS).hits
+    assert {hit.path: round(hit.vector_score, 5) for hit in hits}["far.md"] == 0.25
+
+
+def test_a_file_shows_three_hits_at_most():
+    """SPEC S7."""
+    index = directed(
+        ("long.md", {f"Fox {number}.": 0.9 for number in range(20)}),
+        ("short.md", {"A fox in passing.": 0.4}),
+    )
+    hits = index.search(Query("fox", 5), FIRST_AXIS).hits
+
+    assert [hit.path for hit in hits] == ["long.md"] * 3 + ["short.md"]
+
+
+def test_the_limit_counts_files_not_hits():
+    files = [(f"{name}.md", {f"Fox {name}{n}.": 0.9 for n in range(5)}) for name in "abcde"]
+    hits = directed(*files).search(Query("fox", 4), FIRST_AXIS).hits
+
+    assert len({hit.path for hit in hits}) == 4
+    assert len(hits) == 12
+
+
+@pytest.mark.parametrize("vector", [None, FIRST_AXIS], ids=["words", "hybrid"])
+def test_one_huge_file_does_not_hide_the_others(vector):
+    """SPEC S7: its 1,000 sections fill the first round of candidates of both sides."""
+    index = directed(
+        ("huge.md", {f"Fox fox fox {number}.": 0.95 for number in range(1000)}),
+        ("small.md", {"A sentence in which a fox is mentioned among many other things.": 0.5}),
+    )
+    hits = index.search(Query("fox", 2), vector).hits
+
+    assert {hit.path for hit in hits} == {"huge.md", "small.md"}
+
+
+def test_ties_are_ordered_by_path_and_position():
+    index = directed(*((f"{name}.md", {"Fox one.": 0.9, "Fox two.": 0.9}) for name in "cab"))
+    hits = index.search(Query("fox", 5), FIRST_AXIS).hits
+
+    assert [(hit.path, hit.start_line) for hit in hits] == [
+        (f"{name}.md", line) for name in "abc" for line in (1, 4)
+    ]
+
+
+def test_a_content_hash_finds_its_chunks_exactly():
+    """SPEC S1."""
+    embedder = HashEmbedder()
+    index = new_index(embedder)
+    put(index, embedder, parsed("a.md", ["One.", "Two.", "One."]))
+    put(index, embedder, parsed("b.md", ["Two."]))
+    wanted = index.chunks("b.md")[1][0].content_hash
+
+    result = index.search(Query(f"what is `{wanted.upper()}`?", 5), None)
+    assert [(hit.path, hit.score, hit.start_line) for hit in result.hits] == [
+        ("a.md", 1.0, 4),
+        ("b.md", 1.0, 1),
+    ]
+
+
+@pytest.mark.parametrize("text", ["0" * 64, "a" * 63, "a" * 65, "a" * 640])
+def test_a_hash_that_nobody_has_finds_nothing(text):
+    index = directed(("a.md", {"Fox.": 0.9}))
+
+    assert index.search(Query(text, 5), None).hits == ()
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t\u00a0\u3000"])
+def test_a_blank_query_has_no_hits(text):
+    index = directed(("a.md", {"Fox.": 0.9}))
+
+    assert index.search(Query(text, 5), FIRST_AXIS).hits == ()
+
+
+def test_an_empty_index_has_no_hits():
+    result = new_index(HashEmbedder()).search(Query("fox", 5), np.ones(16, np.float32))
+
+    assert result.hits == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["?", "*", '"', "(((", "a AND", "\0", "\ud800", "fox~2^9", "\U0001f98a", "the of and"]
+)
+def test_no_text_is_a_query_language(text):
+    """SPEC S2, FAULTS 81."""
+    index = directed(("a.md", {"Fox.": 0.9}))
+
+    assert index.search(Query(text, 5), FIRST_AXIS).hits[0].path == "a.md"
+
+
+def test_the_norm_of_the_query_vector_does_not_matter():
+    index = directed(("a.md", {"Fox.": 0.9}), ("b.md", {"Hen.": 0.5}))
+
+    found = index.search(Query("fox", 5), FIRST_AXIS * 7).hits
+    assert found == index.search(Query("fox", 5), FIRST_AXIS).hits
+
+
+@pytest.mark.parametrize("bad", [[0, 0, 0], [np.nan, 0, 0], [np.inf, 0, 0]])
+def test_a_query_vector_without_direction_is_refused(bad):
+    index = directed(("a.md", {"Fox.": 0.9}))
+
+    with pytest.raises(ValueError, match="zero or not finite"):
+        index.search(Query("fox", 5), np.array(bad, np.float32))
+
+
+def test_a_query_vector_of_another_dimension_is_refused():
+    index = directed(("a.md", {"Fox.": 0.9}))
+
+    with pytest.raises(DimensionMismatch):
+        index.search(Query("fox", 5), np.ones(5, np.float32))
+
+
+def test_a_prompt_about_something_else_scores_low():
+    """SPEC S5: one common word and a cosine just above noise."""
+    index = directed(
+        ("a.md", {"The fox runs through the quiet winter forest.": 0.32}),
+        ("b.md", {"Quarterly figures of the forest company.": 0.31}),
+    )
+    result = index.search(
+        Query("which database driver handles connection pooling in the forest cluster", 5),
+        FIRST_AXIS,
+    )
+
+    assert result.hits
+    assert max(hit.score for hit in result.hits) < 0.4
