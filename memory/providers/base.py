@@ -63,6 +63,12 @@ class Embedder(Protocol):
         ...
 
 
+def well_formed(text: str) -> str:
+    """Returns the text as any tokenizer takes it: lone surrogates and NUL become U+FFFD."""
+    joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return joined.replace("\0", "\ufffd")
+
+
 def checked_vectors(
     provider: str, answer: ArrayLike, *, count: int, dim: int
 ) -> NDArray[np.float32]:
@@ -73,14 +79,17 @@ def checked_vectors(
         answer: Anything numpy can read as a matrix of shape (count, dim).
         count: Number of texts that were sent.
         dim: Expected dimension; 0 takes the dimension of the answer.
+
     Returns:
         Shape (count, dim), float32, unit norm.
+
     Raises:
         BadEmbedding: wrong count or dimension, ragged, not finite, or a zero vector.
     """
     try:
-        vectors = np.array(answer, dtype=np.float32)
-    except (TypeError, ValueError):
+        with np.errstate(over="ignore"):  # becomes an infinity, which is refused below
+            vectors = np.array(answer, dtype=np.float32)
+    except (OverflowError, TypeError, ValueError):
         raise BadEmbedding(provider, "the answer is not a matrix of numbers") from None
     if count == 0:
         return np.empty((0, dim), np.float32)
@@ -92,4 +101,5 @@ def checked_vectors(
     norms = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     if not (norms > 0).all():
         raise BadEmbedding(provider, "a vector is zero")
-    return (vectors / norms).astype(np.float32)
+    unit: NDArray[np.float32] = (vectors / norms).astype(np.float32)
+    return unit

@@ -1,0 +1,1 @@
+"""One suite for each protocol, run on everything that claims to satisfy it."""
