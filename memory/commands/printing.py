@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     from memory.commands import Options
 
+# Laying out markdown takes a second per 100,000 characters.
+_MAX_STYLED_CHARACTERS = 20_000
+
 
 def print_answer(options: Options, answer: object, render: Callable[[], Iterable[str]]) -> None:
     """Prints JSON if asked for, else the documents: styled on a terminal, plain elsewhere.
@@ -26,11 +29,12 @@ def print_answer(options: Options, answer: object, render: Callable[[], Iterable
         # ASCII only: escape sequences in a file's text stay escaped in the terminal, too.
         json.dump(answer, sys.stdout, indent=2)
         sys.stdout.write("\n")
-    elif options.styled:
-        _print_styled(render())
+        return
+    documents = tuple(render())
+    if options.styled and sum(map(len, documents)) <= _MAX_STYLED_CHARACTERS:
+        _print_styled(documents)
     else:
-        for document in render():
-            sys.stdout.write(document)
+        sys.stdout.write("\n".join(documents))
 
 
 def say(line: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import shutil
 import subprocess
 import sys
@@ -362,6 +363,31 @@ def test_a_process_ends_with_the_exit_code_and_no_traceback(tmp_path):
     assert failed.returncode == 1
     assert failed.stderr.startswith("memory: no index at ")
     assert "Traceback" not in failed.stderr
+
+
+def on_a_terminal(argv, **environment):
+    """Returns what a command writes to a terminal."""
+    reading, writing = pty.openpty()
+    subprocess.run(
+        [sys.executable, "-m", "memory", *argv],
+        stdout=writing,
+        env=os.environ | {"TERM": "xterm", "NO_COLOR": ""} | environment,
+        check=True,
+    )
+    os.close(writing)
+    try:
+        return os.read(reading, 10_000).decode()
+    finally:
+        os.close(reading)
+
+
+@pytest.mark.slow
+def test_a_terminal_gets_styled_text_unless_it_wants_no_colour(tmp_path):
+    argv = ["status", "--data", str(tmp_path)]
+
+    assert "\x1b[" in on_a_terminal(argv)
+    assert "- 0 files, 0 chunks indexed" in on_a_terminal(argv, NO_COLOR="1")
+    assert "\x1b[" not in on_a_terminal(argv, NO_COLOR="1")
 
 
 @pytest.mark.slow

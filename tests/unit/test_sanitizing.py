@@ -4,7 +4,7 @@ import time
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -91,16 +91,19 @@ def test_hostile_paths_and_descriptions_never_leave_their_row():
         check_row(payload, payload)
 
 
+@settings(max_examples=50)
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_any_path_and_description_stay_in_their_row(path, description):
     check_row(path, description)
 
 
+@settings(max_examples=50)
 @given(st.text(alphabet="\\|`[](){}<>#!*_~&; \n-a", max_size=40))
 def test_any_markup_stays_in_its_row(text):
     check_row(text, text)
 
 
+@settings(max_examples=50)
 @given(st.text(alphabet=st.characters(), max_size=60))
 def test_no_control_format_or_unassigned_character_survives(text):
     joiners = {"\u200c", "\u200d"}
@@ -173,11 +176,11 @@ def test_a_block_keeps_lines_and_tabs_and_loses_escapes():
 
 @pytest.mark.parametrize("unit", ["a\u0301\u0316", "\u0301\u0316", "\\", "\u200d", "|`", "\x1b"])
 def test_time_is_linear_in_the_length_of_hostile_text(unit):
-    text = unit * 100_000
+    text = unit * 30_000
 
     started = time.perf_counter()
     sanitize_cell(text)
     sanitize_code(text)
 
-    # A quadratic step would take minutes.
+    # A quadratic step would take half a minute.
     assert time.perf_counter() - started < 5
