@@ -27,12 +27,11 @@ T = TypeVar("T")
 class Answers:
     """The read commands, and ``save``; each takes the keys of a request."""
 
-    def __init__(self, settings: Settings, workspace: Path) -> None:
+    def __init__(self, system: MemorySystem, settings: Settings, workspace: Path) -> None:
+        self._system = system
         self._settings = settings
         self._workspace = workspace
         self._clock = SystemClock()
-        self.system: MemorySystem | None = None
-        """Set once the actors exist; until then every command is refused."""
 
     def commands(self) -> dict[str, Callable[[Mapping[str, Any]], Awaitable[object]]]:
         """Returns the commands by name."""
@@ -45,36 +44,32 @@ class Answers:
         }
 
     async def _search(self, request: Mapping[str, Any]) -> SearchPayload:
-        system, text = self._ready(), str(request["query"])
+        text = str(request["query"])
         limit = request.get("limit") or self._settings.memory.max_tool_memory_results
-        result = await self._call(lambda: system.provider.search.remote(text, int(limit)))
+        result = await self._call(lambda: self._system.provider.search.remote(text, int(limit)))
         fresh = await asyncio.to_thread(fresh_paths, self._workspace, result.hits)
         return search_payload(text, result, source="daemon", age_s=0.0, fresh_paths=fresh)
 
     async def _context(self, request: Mapping[str, Any]) -> ContextPayload:
-        system, prompt = self._ready(), str(request["prompt"])
-        return context_payload(await self._call(lambda: system.provider.section.remote(prompt)))
+        prompt = str(request["prompt"])
+        return context_payload(
+            await self._call(lambda: self._system.provider.section.remote(prompt))
+        )
 
     async def _list(self, _request: Mapping[str, Any]) -> list[ListItem]:
-        system = self._ready()
-        return list_payload(await self._call(system.keeper.files.remote))
+        return list_payload(await self._call(self._system.keeper.files.remote))
 
     async def _show(self, request: Mapping[str, Any]) -> ShowPayload:
-        system, path = self._ready(), str(request["path"])
-        found = await self._call(lambda: system.keeper.chunks.remote(path))
+        path = str(request["path"])
+        found = await self._call(lambda: self._system.keeper.chunks.remote(path))
         if found is None:
             raise DaemonError(f"{path!r} is not in the index")
         return show_payload(*found)
 
     async def _save(self, request: Mapping[str, Any]) -> dict[str, str]:
-        system, content = self._ready(), str(request["content"])
-        receipt = await self._call(lambda: system.emitter.emit.remote(content, ()))
+        content = str(request["content"])
+        receipt = await self._call(lambda: self._system.emitter.emit.remote(content, ()))
         return {"event_id": receipt.event_id, "state": receipt.state}
-
-    def _ready(self) -> MemorySystem:
-        if self.system is None:
-            raise DaemonError("the daemon is still starting, try again")
-        return self.system
 
     async def _call(self, attempt: Callable[[], Awaitable[T]]) -> T:
         return await call(attempt, clock=self._clock, deadline_s=CALL_DEADLINE_S)

@@ -47,12 +47,12 @@ CALL_DEADLINE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Downstream:
-    """The actors a Chunker calls."""
+class ChunkerOptions:
+    """What a Chunker works on, and how."""
 
-    keeper: ActorProxy[IndexKeeper]
-    pool: ActorProxy[EmbedderPool]
-    persister: ActorProxy[Persister]
+    root: Path
+    settings: MemorySettings
+    info: ModelInfo
 
 
 @final
@@ -69,23 +69,27 @@ class Chunker:
 
     def __init__(
         self,
-        root: Path,
-        settings: MemorySettings,
-        info: ModelInfo,
-        downstream: Downstream,
+        options: ChunkerOptions,
+        keeper: ActorProxy[IndexKeeper],
+        pool: ActorProxy[EmbedderPool],
+        persister: ActorProxy[Persister],
         clock: Clock | None = None,
     ) -> None:
+        settings = options.settings
         self._workspace = Workspace(
-            root, exclude=Globs(settings.exclude_globs), max_file_bytes=settings.max_file_bytes
+            options.root,
+            exclude=Globs(settings.exclude_globs),
+            max_file_bytes=settings.max_file_bytes,
         )
         self._interval_s = settings.reconcile_interval
-        self._downstream = downstream
+        self._keeper = keeper
+        self._persister = persister
         self._clock = clock or SystemClock()
         self._indexer = FileIndexer(
             self._workspace,
-            chunk_limits(settings.max_chunk_tokens, info),
-            downstream.keeper,
-            downstream.pool,
+            chunk_limits(settings.max_chunk_tokens, options.info),
+            keeper,
+            pool,
             self._clock,
         )
         self._queue = PathQueue(random.Random())  # noqa: S311 - jitter, not a secret
@@ -155,7 +159,7 @@ class Chunker:
 
     async def _reconcile_when_due(self) -> None:
         status = await call(
-            self._downstream.keeper.status.remote,
+            self._keeper.status.remote,
             clock=self._clock,
             deadline_s=CALL_DEADLINE_S,
         )
@@ -178,7 +182,7 @@ class Chunker:
             return
         self._workspace_missing = False
         known = await call(
-            self._downstream.keeper.files.remote,
+            self._keeper.files.remote,
             clock=self._clock,
             deadline_s=CALL_DEADLINE_S,
         )
@@ -253,7 +257,7 @@ class Chunker:
                 )
             )
         await call(
-            self._downstream.persister.mark_dirty.remote,
+            self._persister.mark_dirty.remote,
             clock=self._clock,
             deadline_s=CALL_DEADLINE_S,
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, final
 import ray
 from ray.exceptions import RayActorError
 
-from actors.loops import call
+from actors.loops import answer, call
 from actors.statuses import ProviderStatus
 from memory.clock import SystemClock
 from memory.context_section import section_for
@@ -115,7 +115,8 @@ class ContextProvider:
         if not text.strip():
             return None
         try:
-            return await asyncio.wait_for(self._pool.embed_query.remote(text), EMBED_DEADLINE_S)
+            async with asyncio.timeout(EMBED_DEADLINE_S):
+                return await answer(self._pool.embed_query.remote(text))
         except (EmbeddingError, RayActorError, TimeoutError) as error:
             logger.warning("no query embedding: %s", type(error).__name__)
             self._num_degraded += 1

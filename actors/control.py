@@ -63,7 +63,8 @@ class ControlServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            line = await asyncio.wait_for(reader.readline(), REQUEST_DEADLINE_S)
+            async with asyncio.timeout(REQUEST_DEADLINE_S):
+                line = await reader.readline()
             writer.write(json.dumps(await self._answer(line)).encode() + b"\n")
             await writer.drain()
         except (OSError, TimeoutError, ValueError) as error:

@@ -7,7 +7,6 @@ and ends everything in flow order on SIGINT, SIGTERM or ``memory stop``.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import sys
 from pathlib import Path
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PRIVATE_UMASK = 0o077
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,12 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(reason, file=sys.stderr)  # noqa: T201 - the daemon's own output
             return 1
         with data_lock(locations.data):
-            from actors.service import Service  # noqa: PLC0415 - imports ray
+            from actors.service import run  # noqa: PLC0415 - imports ray
 
-            return asyncio.run(Service(settings, locations).run())
+            return run(settings, locations)
     except MemoryPluginError as error:
         print(f"memory: {error}", file=sys.stderr)  # noqa: T201 - the daemon's own output
         return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 if __name__ == "__main__":

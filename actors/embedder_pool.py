@@ -10,7 +10,7 @@ import numpy as np
 import ray
 from ray.exceptions import RayActorError
 
-from actors.loops import call
+from actors.loops import answer, call
 from actors.statuses import PoolStatus
 from memory.clock import SystemClock
 from memory.errors import ProviderUnavailable
@@ -45,7 +45,7 @@ class EmbedderPool:
     def __init__(
         self,
         info: ModelInfo,
-        workers: tuple[ActorProxy[EmbedderWorker], ...],
+        *workers: ActorProxy[EmbedderWorker],
         clock: Clock | None = None,
     ) -> None:
         self._info = info
@@ -76,10 +76,10 @@ class EmbedderPool:
         finally:
             self._num_waiting -= len(texts)
         vectors: list[NDArray[np.float32]] = []
-        for answer in answers:
-            if isinstance(answer, BaseException):
-                raise answer
-            vectors.append(answer)
+        for rows in answers:
+            if isinstance(rows, BaseException):
+                raise rows
+            vectors.append(rows)
         return np.concatenate(vectors) if vectors else np.empty((0, self._info.dim), np.float32)
 
     @ray.method
@@ -94,7 +94,8 @@ class EmbedderPool:
         for offset in range(len(self._workers)):
             worker = self._workers[(self._num_queries + offset) % len(self._workers)]
             try:
-                return await asyncio.wait_for(worker.embed_query.remote(text), QUERY_DEADLINE_S)
+                async with asyncio.timeout(QUERY_DEADLINE_S):
+                    return await answer(worker.embed_query.remote(text))
             except RayActorError as error:
                 last_error = error
         reason = f"no embedder is reachable ({type(last_error).__name__})"

@@ -86,6 +86,22 @@ async def run_forever(step: Callable[[], Awaitable[None]], *, clock: Clock) -> N
         delay_s = min(2 * delay_s, LONGEST_DELAY_S)
 
 
+async def answer(reference: Awaitable[T]) -> T:
+    """Returns what one call gives.
+
+    Raises:
+        MemoryPluginError: what the neighbour raised, as its own class and not Ray's wrapper, so
+            that it can cross another actor without losing its type.
+        RayActorError: the neighbour is not there right now.
+    """
+    try:
+        return await reference
+    except RayTaskError as error:
+        if isinstance(error.cause, MemoryPluginError):
+            raise error.cause from None
+        raise
+
+
 async def call(attempt: Callable[[], Awaitable[T]], *, clock: Clock, deadline_s: float) -> T:
     """Returns what a neighbour answers, waiting for it while it restarts.
 
@@ -99,19 +115,12 @@ async def call(attempt: Callable[[], Awaitable[T]], *, clock: Clock, deadline_s:
         MemoryPluginError: what the neighbour raised, as its own class and not Ray's wrapper, so
             that it can cross another actor without losing its type.
     """
-
-    async def repeated() -> T:
-        delay_s = FIRST_DELAY_S
+    delay_s = FIRST_DELAY_S
+    async with asyncio.timeout(deadline_s):
         while True:
             try:
-                return await attempt()
+                return await answer(attempt())
             except RayActorError as error:
                 logger.info("waiting for a neighbour: %s", type(error).__name__)
-            except RayTaskError as error:
-                if isinstance(error.cause, MemoryPluginError):
-                    raise error.cause from None
-                raise
             await clock.sleep(delay_s)
             delay_s = min(2 * delay_s, LONGEST_DELAY_S)
-
-    return await asyncio.wait_for(repeated(), deadline_s)

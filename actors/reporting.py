@@ -65,6 +65,10 @@ class Reporter:
         self._fill_work(status)
         return status
 
+    def restarted(self) -> list[tuple[str, int]]:
+        """Returns name and process of each actor that was restarted since the last call."""
+        return self._roster.restarted()
+
     def _state(self) -> State:
         if self._chunker is None or self._index is None:
             return "starting"
@@ -111,6 +115,7 @@ class Reporter:
 
 async def _latest(answer: Awaitable[T], last: T | None) -> T | None:
     try:
-        return await asyncio.wait_for(answer, ANSWER_DEADLINE_S)
+        async with asyncio.timeout(ANSWER_DEADLINE_S):
+            return await answer
     except (RayActorError, TimeoutError):
         return last

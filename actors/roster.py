@@ -39,6 +39,12 @@ class Roster:
         self._actors: dict[str, ActorPayload] = {
             name: {"name": name, "pid": 0, "restarts": 0, "state": "starting"} for name in handles
         }
+        self._restarted: list[tuple[str, int]] = []
+
+    def restarted(self) -> list[tuple[str, int]]:
+        """Returns name and process of each actor that was restarted since the last call."""
+        seen, self._restarted = self._restarted, []
+        return seen
 
     async def check(self) -> list[ActorPayload]:
         """Pings every actor at once; takes at most PING_DEADLINE_S."""
@@ -48,7 +54,8 @@ class Roster:
     async def _check(self, name: str) -> None:
         actor = self._actors[name]
         try:
-            pid = await asyncio.wait_for(self._handles[name].ping.remote(), PING_DEADLINE_S)
+            async with asyncio.timeout(PING_DEADLINE_S):
+                pid = await self._handles[name].ping.remote()
         except RayActorError:
             actor["state"] = "restarting" if actor["pid"] else "starting"
             return
@@ -57,4 +64,5 @@ class Roster:
             return
         if actor["pid"] not in (0, pid):
             actor["restarts"] += 1
+            self._restarted.append((name, pid))
         actor["pid"], actor["state"] = pid, "alive"

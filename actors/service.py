@@ -14,18 +14,20 @@ from actors.answers import Answers
 from actors.cluster import runtime_folder, start_cluster, stop_cluster
 from actors.console import Console
 from actors.control import ControlServer
+from actors.logs import ray_speaks_into
 from actors.ray_config import load_ray_config
 from actors.reporting import Reporter
-from actors.system import MemorySystem, start
+from actors.system import start
 from memory.clock import SystemClock
-from memory.errors import EmbeddingError
-from memory.payloads import blank_status
+from memory.errors import ConfigError, EmbeddingError
 from memory.providers.factory import model_info
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from actors.ray_config import RayConfig
+    from actors.statuses import FileIndexed
     from memory.config import Settings
     from memory.locations import Locations
     from memory.payloads import StatusPayload
@@ -35,76 +37,90 @@ logger = logging.getLogger(__name__)
 POLL_S = 0.5
 
 
-class Service:
-    """One run of the daemon.
+def run(settings: Settings, locations: Locations) -> int:
+    """Runs the daemon until it is told to stop; the data folder's lock must be held.
 
-    Args:
-        settings: Checked configuration.
-        locations: Workspace and data folder; the lock of the latter is held by the caller.
+    Ray is started and ended in the main thread: its processes end with the thread that made them.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        ConfigError: ``ray_config.yaml`` or the model cannot be used.
     """
+    ray_config = load_ray_config(locations.config.parent)
+    console = Console(sys.stderr)
+    console.say(f"starting on {locations.workspace}")
+    with ray_speaks_into(locations.data):
+        start_cluster(ray_config, locations.data)
+        try:
+            return asyncio.run(Service(settings, locations, ray_config, console).run())
+        finally:
+            console.close()
+            stop_cluster()
 
-    def __init__(self, settings: Settings, locations: Locations) -> None:
-        self._settings = settings
-        self._locations = locations
-        self._ray_config = load_ray_config(locations.config.parent)
+
+class Service:
+    """One run of the daemon on a started Ray."""
+
+    def __init__(
+        self, settings: Settings, locations: Locations, ray_config: RayConfig, console: Console
+    ) -> None:
         memory = settings.memory
-        self._info = model_info(str(memory.embeddings.provider), memory.embeddings.model)
+        self._console = console
         self._clock = SystemClock()
-        self._console = Console(sys.stderr)
         self._stopping = asyncio.Event()
-        self._reporter: Reporter | None = None
-        self._answers = Answers(settings, locations.workspace)
+        self._exit_code = 0
+        self._system = start(settings, locations, ray_config)
+        self._reporter = Reporter(
+            self._system, model_info(str(memory.embeddings.provider), memory.embeddings.model)
+        )
+        answers = Answers(self._system, settings, locations.workspace)
         self._control = ControlServer(
             runtime_folder(locations.data),
             locations.data,
-            {"status": self._status, "stop": self._stop, **self._answers.commands()},
+            {"status": self._status, "stop": self._stop, **answers.commands()},
         )
 
     async def run(self) -> int:
         """Runs until a signal or the command ``stop``; returns the exit code."""
         loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stopping.set)
         await self._control.start()
-        self._console.say(f"starting on {self._locations.workspace}")
+        progress = asyncio.create_task(self._show_progress())
+        confirmation = asyncio.create_task(self._confirm_model())
         try:
-            await asyncio.to_thread(start_cluster, self._ray_config, self._locations.data)
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, self._stopping.set)
-            system = start(self._settings, self._locations, self._ray_config)
-            self._reporter = Reporter(system, self._info)
-            self._answers.system = system
-            return await self._serve(system, self._reporter)
-        finally:
-            await self._control.stop()
-            self._console.close()
-            await asyncio.to_thread(stop_cluster)
-
-    async def _serve(self, system: MemorySystem, reporter: Reporter) -> int:
-        progress = asyncio.create_task(self._show_progress(system, reporter))
-        try:
-            if found := await system.confirm_model():
-                self._console.say(found)
             await self._stopping.wait()
-        except EmbeddingError as error:
-            self._console.say(str(error))
-            return 1
         finally:
-            progress.cancel()
-            await asyncio.gather(progress, return_exceptions=True)
+            for task in (progress, confirmation):
+                task.cancel()
+            await asyncio.gather(progress, confirmation, return_exceptions=True)
             self._console.say("stopping")
-            await system.stop()
-        return 0
+            try:
+                await self._system.stop()
+            finally:
+                await self._control.stop()
+        return self._exit_code
 
-    async def _show_progress(self, system: MemorySystem, reporter: Reporter) -> None:
+    async def _confirm_model(self) -> None:
+        try:
+            if found := await self._system.confirm_model():
+                self._console.say(found)
+        except (ConfigError, EmbeddingError) as error:
+            self._console.say(str(error))
+            self._exit_code = 1
+            self._stopping.set()
+
+    async def _show_progress(self) -> None:
         """Prints progress, the live line once, and a line per indexed file after that."""
         last_line, live = 0, False
         while True:
-            status = await reporter.status()
-            try:
-                activity = await system.chunker.activity.remote(last_line)
-            except RayActorError:
-                activity, last_line = (), 0  # a fresh Chunker counts from one again
-            if activity:
-                last_line = activity[-1].number
+            status = await self._reporter.status()
+            activity = await self._activity(last_line)
+            last_line = activity[-1].number if activity else last_line
+            for name, pid in self._reporter.restarted():
+                self._console.say(f"{name} was restarted, now process {pid}")
             if live:
                 for entry in activity:
                     self._console.indexed(entry)
@@ -114,8 +130,14 @@ class Service:
                     self._console.live(status)
             await self._clock.sleep(POLL_S)
 
+    async def _activity(self, after: int) -> tuple[FileIndexed, ...]:
+        try:
+            return await self._system.chunker.activity.remote(after)
+        except RayActorError:
+            return ()
+
     async def _status(self, _request: Mapping[str, Any]) -> StatusPayload:
-        return await self._reporter.status() if self._reporter else blank_status("starting")
+        return await self._reporter.status()
 
     async def _stop(self, _request: Mapping[str, Any]) -> dict[str, object]:
         self._stopping.set()

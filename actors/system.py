@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import ray
 
-from actors.chunker import Chunker, Downstream
+from actors.chunker import Chunker, ChunkerOptions
 from actors.cluster import namespace_of
 from actors.context_provider import ContextProvider
 from actors.embedder import EmbedderWorker
@@ -133,7 +133,7 @@ def start(settings: Settings, locations: Locations, config: RayConfig) -> Memory
         )
         for n in range(config.embedder.num_workers())
     )
-    pool = create(EmbedderPool, "EmbedderPool", actors.embedder_pool, (info, workers))
+    pool = create(EmbedderPool, "EmbedderPool", actors.embedder_pool, (info, *workers))
     keeper = create(
         IndexKeeper,
         "IndexKeeper",
@@ -147,7 +147,7 @@ def start(settings: Settings, locations: Locations, config: RayConfig) -> Memory
         Chunker,
         "Chunker",
         actors.chunker,
-        (locations.workspace, memory, info, Downstream(keeper, pool, persister)),
+        (ChunkerOptions(locations.workspace, memory, info), keeper, pool, persister),
     )
     provider = create(
         ContextProvider,

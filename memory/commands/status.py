@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from memory.commands.printing import print_answer
 from memory.daemon_client import request
+from memory.data_lock import is_held
 from memory.errors import DaemonNotRunning, SnapshotMissing
 from memory.payloads import blank_status
 from memory.rendering import status_markdown
@@ -36,6 +37,8 @@ def _without_daemon(options: Options) -> StatusPayload:
         answer = status(options.data, options.now_s)
     except SnapshotMissing:
         answer = blank_status("stopped")
-    if options.config.exists() and disabled_reason(options.settings()):
+    if is_held(options.data):
+        answer["state"] = "starting"
+    elif options.config.exists() and disabled_reason(options.settings()):
         answer["state"] = "disabled"
     return answer

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from memory.commands.printing import say
 from memory.daemon_client import is_alive, request, running
+from memory.data_lock import is_held
 from memory.errors import DaemonError
 
 if TYPE_CHECKING:
@@ -15,16 +16,19 @@ if TYPE_CHECKING:
     from memory.commands import Options
 
 _ANSWER_TIMEOUT_S = 10.0
-_END_TIMEOUT_S = 60.0
+_TIMEOUT_S = 60.0
 _POLL_S = 0.1
 
 
 def run(options: Options) -> int:
     """Asks the daemon to end and waits until its process is gone; never kills it.
 
+    One that is still starting is waited for: it listens once Ray runs.
+
     Raises:
         DaemonError: no daemon is running, or it is still there after a minute.
     """
+    _wait_until(lambda: running(options.data) is not None or not is_held(options.data), time.sleep)
     address = running(options.data)
     request(options.data, "stop", _ANSWER_TIMEOUT_S)
     if address is not None:
@@ -34,11 +38,16 @@ def run(options: Options) -> int:
 
 
 def _wait_for_end(pid: int, sleep: Callable[[float], None]) -> None:
-    for _ in range(round(_END_TIMEOUT_S / _POLL_S)):
-        if not is_alive(pid):
-            return
+    if not _wait_until(lambda: not is_alive(pid), sleep):
+        raise DaemonError(
+            f"the daemon (pid {pid}) accepted to stop but still runs after {_TIMEOUT_S:.0f} s;"
+            " it may be writing the index, look at `memory status`"
+        )
+
+
+def _wait_until(condition: Callable[[], bool], sleep: Callable[[float], None]) -> bool:
+    for _ in range(round(_TIMEOUT_S / _POLL_S)):
+        if condition():
+            return True
         sleep(_POLL_S)
-    raise DaemonError(
-        f"the daemon (pid {pid}) accepted to stop but still runs after {_END_TIMEOUT_S:.0f} s;"
-        " it may be writing the index, look at `memory status`"
-    )
+    return condition()

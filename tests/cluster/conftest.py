@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+
+from typing import TYPE_CHECKING
 
 import ray
 
@@ -20,6 +21,9 @@ from actors.ray_config import EmbedderOptions, RayConfig
 from memory.config import EmbeddingsSettings, MemorySettings, Settings
 from memory.locations import Locations
 from tests.cluster.running import Running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytestmark = pytest.mark.cluster
 

@@ -5,28 +5,31 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import ray
 from ray.exceptions import GetTimeoutError, RayActorError
 
-from actors.system import MemorySystem
 from memory.analysis import Analyzer
 from memory.checks import DumpRow, dump
 from memory.chunk_limits import chunk_limits
-from memory.config import Settings
 from memory.embedding_input import compose
 from memory.globs import Globs
 from memory.index import IndexSettings, MemoryIndex
-from memory.locations import Locations
 from memory.markdown import parse_file
 from memory.messages import FileUpdate
-from memory.providers.base import Embedder
 from memory.providers.factory import model_info, open_embedder
 from memory.snapshot import SnapshotFile, write
 from memory.workspace import SourceFile, Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors.system import MemorySystem
+    from memory.config import Settings
+    from memory.locations import Locations
+    from memory.providers.base import Embedder
 
 T = TypeVar("T")
 

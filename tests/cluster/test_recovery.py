@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cluster.running import Running, eventually
+from tests.cluster.running import Running
 
 pytestmark = pytest.mark.cluster
 
@@ -16,7 +16,6 @@ KINDS = (
     "ContextProvider",
     "EventEmitter",
 )
-
 
 
 def test_every_kind_of_actor_may_be_killed_while_files_change(running: Running) -> None:

@@ -1,8 +1,7 @@
 """Actor handles without a cluster.
 
 An ``InlineHandle`` runs the real shell in the test's own event loop. Arguments and results are
-pickled and arrays arrive read-only, so it fails where Ray would; ``contract`` runs the same scenarios on
-both.
+pickled and arrays arrive read-only, so it fails where Ray would.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class _Method:
             result = getattr(self._handle.shell, self._name)(*args)
             if inspect.isawaitable(result):
                 result = await result
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - as Ray, which hands over every error
             raise freeze(error) from None
         return freeze(result)
 

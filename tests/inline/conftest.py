@@ -1,0 +1,137 @@
+"""A whole memory in one process: the real shells, joined by inline handles."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from actors.chunker import Chunker, ChunkerOptions
+from actors.context_provider import ContextProvider
+from actors.embedder_pool import EmbedderPool
+from actors.event_emitter import EventEmitter
+from actors.index_keeper import IndexKeeper
+from actors.persister import Persister
+from memory.config import EmbeddingsSettings, MemorySettings, Settings
+from memory.debounce import Debounce
+from memory.messages import FileEvent
+from memory.providers.local import LOCAL_MODELS, MINILM
+from tests.doubles import FakeClock, HashEmbedder
+from tests.inline.handles import InlineHandle
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from memory.providers.base import ModelInfo
+
+INFO = LOCAL_MODELS[MINILM].info
+RECONCILE_S = 60.0
+FLUSH_S = 30.0
+
+
+class FakeWorker:
+    """An Embedder worker whose model is a hash, and which can be told to fail."""
+
+    def __init__(self) -> None:
+        self.model = HashEmbedder(INFO.dim)
+        self.error: Exception | None = None
+
+    def embed(self, texts: tuple[str, ...]) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.model.embed_documents(texts)
+
+    def embed_query(self, text: str) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.model.embed_query(text)
+
+
+@dataclass
+class Pipe:
+    """The actors of one memory and what surrounds them."""
+
+    root: Path
+    data: Path
+    settings: Settings
+    info: ModelInfo
+    clock: FakeClock
+    worker: FakeWorker
+    keeper: InlineHandle
+    pool: InlineHandle
+    persister: InlineHandle
+    chunker: InlineHandle
+    provider: InlineHandle
+    emitter: InlineHandle
+
+    def write(self, path: str, text: str) -> None:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+    async def touched(self, *paths: str) -> None:
+        """Tells the Chunker about paths, and lets it finish."""
+        await self.chunker.notice.remote(tuple(FileEvent(path) for path in paths), False)
+        await self.settle()
+
+    async def settle(self, seconds: float = 2.0) -> None:
+        """Lets the actors work; a second or two of the fake time passes."""
+        for _turn in range(400):
+            await self.clock.advance(seconds / 400)
+            await _let_threads_finish()
+            status = await self.chunker.status.remote()
+            if status.num_reconciles and not status.num_pending:
+                break
+
+    async def paths(self) -> list[str]:
+        return [file.path for file in await self.keeper.files.remote()]
+
+    def restart_keeper(self) -> None:
+        """Replaces the keeper by a fresh process, as Ray would: it loads what is on disk."""
+        self.keeper.shell = IndexKeeper(self.settings, self.info, self.data, self.root)
+
+
+async def _let_threads_finish() -> None:
+    await asyncio.to_thread(lambda: None)
+    await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def pipe(tmp_path: Path) -> AsyncIterator[Pipe]:
+    root, data = tmp_path / "workspace", tmp_path / "data"
+    root.mkdir()
+    data.mkdir()
+    settings = Settings(
+        memory=MemorySettings(
+            embeddings=EmbeddingsSettings(provider="local"),
+            persist_to_disk_delay=FLUSH_S,
+            reconcile_interval=RECONCILE_S,
+        )
+    )
+    clock, worker = FakeClock(), FakeWorker()
+    keeper = InlineHandle(IndexKeeper(settings, INFO, data, root))
+    pool = InlineHandle(EmbedderPool(INFO, InlineHandle(worker), clock=clock))
+    persister = InlineHandle(Persister(data, keeper, Debounce(FLUSH_S, 10 * FLUSH_S), clock))
+    options = ChunkerOptions(root, settings.memory, INFO)
+    chunker = InlineHandle(Chunker(options, keeper, pool, persister, clock))
+    provider = InlineHandle(ContextProvider(settings, keeper, pool, clock))
+    emitter = InlineHandle(EventEmitter(data, provider, clock))
+    yield Pipe(
+        root,
+        data,
+        settings,
+        INFO,
+        clock,
+        worker,
+        keeper,
+        pool,
+        persister,
+        chunker,
+        provider,
+        emitter,
+    )
+    await chunker.shell.stop()
+    persister.shell._task.cancel()

@@ -1,0 +1,232 @@
+"""Edits and queries through the real shells, in virtual time."""
+
+import pytest
+
+from memory.errors import ProviderUnavailable
+from memory.index_opening import open_or_create
+from memory.messages import Query
+from tests.inline.conftest import FLUSH_S, INFO, RECONCILE_S, Pipe
+
+FIFTY = "# Fifty\n\nFirst paragraph.\n\n" + "\n\n".join(
+    f"## Section {n}\n\nText of section {n}." for n in range(49)
+)
+
+
+async def test_the_first_scan_indexes_every_file_and_then_the_memory_is_ready(pipe: Pipe):
+    pipe.write("wiki/a.md", "# A\n\nAlpha.\n")
+    pipe.write("b.md", "# B\n\nBeta.\n")
+
+    await pipe.settle()
+
+    status = await pipe.chunker.status.remote()
+    assert await pipe.paths() == ["b.md", "wiki/a.md"]
+    assert status.ready
+    assert status.num_pending == 0
+    assert status.failed == ()
+
+
+async def test_one_edited_paragraph_of_fifty_sections_costs_one_embedding(pipe: Pipe):
+    """SPEC D1."""
+    pipe.write("fifty.md", FIFTY)
+    await pipe.settle()
+    before = len(pipe.worker.model.texts)
+    pipe.write("fifty.md", FIFTY.replace("Text of section 7.", "Another text."))
+
+    await pipe.touched("fifty.md")
+
+    assert before == 50
+    assert len(pipe.worker.model.texts) - before == 1
+    assert "Another text." in pipe.worker.model.texts[-1]
+
+
+async def test_a_rename_and_an_undone_deletion_cost_no_embedding(pipe: Pipe):
+    """SPEC D3."""
+    pipe.write("old.md", "# Title\n\nText.\n")
+    await pipe.settle()
+    before = len(pipe.worker.model.texts)
+
+    (pipe.root / "old.md").rename(pipe.root / "new.md")
+    await pipe.touched("old.md", "new.md")
+    assert await pipe.paths() == ["new.md"]
+    (pipe.root / "new.md").unlink()
+    await pipe.touched("new.md")
+    assert await pipe.paths() == []
+    pipe.write("back.md", "# Title\n\nText.\n")
+    await pipe.touched("back.md")
+
+    assert await pipe.paths() == ["back.md"]
+    assert len(pipe.worker.model.texts) == before
+
+
+async def test_equal_sections_of_many_new_files_are_embedded_once(pipe: Pipe):
+    """FAULTS 49: the files are planned side by side, before any of them is stored."""
+    for number in range(20):
+        pipe.write(f"copy-{number}.md", "# Same\n\nThe same text.\n")
+
+    await pipe.settle()
+
+    assert len(await pipe.paths()) == 20
+    assert len(pipe.worker.model.texts) == 1
+
+
+async def test_an_event_that_never_came_is_made_up_for_by_the_next_reconcile(pipe: Pipe):
+    """SPEC D6."""
+    await pipe.settle()
+    pipe.write("silent.md", "# Silent\n\nNobody told.\n")
+
+    await pipe.clock.advance(RECONCILE_S)
+    await pipe.settle()
+
+    assert await pipe.paths() == ["silent.md"]
+
+
+async def test_a_failed_embedding_keeps_the_old_rows_and_is_tried_again(pipe: Pipe):
+    """SPEC D2, D5: the failure is listed, and does not hide."""
+    pipe.write("a.md", "# A\n\nOld text.\n")
+    await pipe.settle()
+    pipe.worker.error = ProviderUnavailable("local", "down")
+    pipe.write("a.md", "# A\n\nNew text.\n")
+    await pipe.touched("a.md")
+
+    failed = (await pipe.chunker.status.remote()).failed
+    hits = (await pipe.keeper.search.remote(*_query("old text"))).hits
+    assert [(file.path, file.stage, file.reason) for file in failed] == [
+        ("a.md", "embed", "local: down")
+    ]
+    assert [hit.snippet for hit in hits] == ["Old text."]
+
+    pipe.worker.error = None
+    await pipe.clock.advance(120)
+    await pipe.settle()
+    hits = (await pipe.keeper.search.remote(*_query("new text"))).hits
+    assert (await pipe.chunker.status.remote()).failed == ()
+    assert [hit.snippet for hit in hits] == ["New text."]
+
+
+async def test_a_vanished_root_is_no_mass_deletion(pipe: Pipe):
+    """FAULTS 23."""
+    pipe.write("a.md", "# A\n\nText.\n")
+    await pipe.settle()
+    pipe.root.rename(pipe.root.with_name("elsewhere"))
+
+    await pipe.clock.advance(RECONCILE_S)
+    await pipe.touched("a.md")
+    missing = await pipe.chunker.status.remote()
+    kept = await pipe.paths()
+    pipe.root.with_name("elsewhere").rename(pipe.root)
+    await pipe.clock.advance(RECONCILE_S)
+    await pipe.settle()
+
+    assert missing.workspace_missing
+    assert kept == ["a.md"]
+    assert not (await pipe.chunker.status.remote()).workspace_missing
+    assert await pipe.paths() == ["a.md"]
+
+
+async def test_a_restarted_keeper_is_filled_again(pipe: Pipe):
+    """SPEC D4: what it lost since the last snapshot is indexed again, without waiting."""
+    pipe.write("a.md", "# A\n\nText.\n")
+    await pipe.settle()
+    pipe.restart_keeper()
+    assert await pipe.paths() == []
+
+    await pipe.clock.advance(2)
+    await pipe.settle()
+
+    assert await pipe.paths() == ["a.md"]
+
+
+async def test_a_dead_keeper_is_waited_for(pipe: Pipe):
+    """FAULTS 66: calls fail while it restarts, and nothing is lost."""
+    await pipe.settle()
+    pipe.keeper.dead = True
+    pipe.write("a.md", "# A\n\nText.\n")
+    await pipe.chunker.notice.remote((), True)
+    await pipe.clock.advance(10)
+    pipe.keeper.dead = False
+
+    await pipe.clock.advance(10)
+    await pipe.settle()
+
+    assert await pipe.paths() == ["a.md"]
+
+
+async def test_the_index_is_written_after_a_pause_and_read_without_embedding(pipe: Pipe):
+    """SPEC P3."""
+    pipe.write("a.md", "# A\n\nText.\n")
+    await pipe.settle()
+    assert not (pipe.data / "memory.msp").exists()
+
+    await pipe.clock.advance(FLUSH_S + 1)
+    await _until(pipe, (pipe.data / "embedding.json").exists)
+
+    index, report = open_or_create(
+        pipe.settings.memory,
+        INFO,
+        data=pipe.data,
+        workspace=pipe.root,
+        epoch="next",
+        now=0.0,
+    )
+    assert [file.path for file in index.files()] == ["a.md"]
+    assert (report.needs_probe, report.reason) == (False, "")
+
+
+async def test_without_a_query_embedding_text_alone_answers_and_says_so(pipe: Pipe):
+    """SPEC S8, A1."""
+    pipe.write("a.md", "# Zebra\n\nStripes.\n")
+    await pipe.settle()
+    pipe.worker.error = ProviderUnavailable("local", "down")
+
+    result = await pipe.provider.search.remote("zebra", 5)
+
+    assert result.degraded == "no query embedding"
+    assert [hit.path for hit in result.hits] == ["a.md"]
+
+
+async def test_a_blank_prompt_and_an_empty_index_get_no_section(pipe: Pipe):
+    """SPEC A1."""
+    assert (await pipe.provider.section.remote("  \n")).text == ""
+    assert (await pipe.provider.section.remote("anything")).text == ""
+
+
+async def test_a_fact_is_queued_once_and_survives_a_restart(pipe: Pipe):
+    """SPEC A4, A5."""
+    pipe.write("wiki/alice.md", "# Alice\n\nAlice lives in Atlanta.\n")
+    await pipe.settle()
+
+    first = await pipe.emitter.emit.remote("Alice moved to Atlanta", ("chat-1",))
+    second = await pipe.emitter.emit.remote("Alice moved to Atlanta", ())
+    pipe.emitter.shell = type(pipe.emitter.shell)(pipe.data, pipe.provider, pipe.clock)
+    (event,) = await pipe.emitter.pending.remote(0.0)
+    acknowledged = await pipe.emitter.acknowledge.remote(first.event_id)
+    third = await pipe.emitter.emit.remote("Alice moved to Atlanta", ())
+
+    assert (first.state, second.state, third.state) == (
+        "queued",
+        "already queued",
+        "already saved",
+    )
+    assert event.related == ("wiki/alice.md",)
+    assert event.skill == "skills:memory"
+    assert acknowledged
+    assert await pipe.emitter.pending.remote(0.0) == ()
+
+
+@pytest.mark.parametrize("prompt", ["", " \n", "x" * 100_001])
+async def test_a_blank_or_giant_fact_is_refused(pipe: Pipe, prompt: str):
+    """FAULTS 90."""
+    with pytest.raises(ValueError, match="characters"):
+        await pipe.emitter.emit.remote(prompt, ())
+
+
+def _query(text: str):
+    return Query(text, 5), None
+
+
+async def _until(pipe: Pipe, condition) -> None:
+    for _turn in range(200):
+        if condition():
+            return
+        await pipe.clock.advance(0.01)
+    raise AssertionError("never came true")
