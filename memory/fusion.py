@@ -96,7 +96,8 @@ def fuse(
     rows = np.union1d(text.rows, vectors.rows)
     bm25 = _spread(text.scores, text.rows, rows)
     cosines = _spread(vectors.similarities, vectors.rows, rows)
-    kept = np.isin(rows, text.rows) | (cosines >= floor)
+    kept = cosines >= floor
+    kept[np.searchsorted(rows, text.rows)] = True
     rows, bm25, cosines = rows[kept], bm25[kept], cosines[kept]
 
     coverage = np.clip(bm25 / text.best_possible, 0, 1)

@@ -229,9 +229,9 @@ class MemoryIndex:
             workspace=self._settings.workspace,
         )
 
-    def compact(self) -> None:
-        """Merges small and half-deleted parts of the text half; for idle moments."""
-        self._state.text.compact()
+    def compact(self, *, max_rows: int) -> bool:
+        """Merges small parts of the text half, for idle moments; see TextIndex.compact."""
+        return self._state.text.compact(max_rows=max_rows)
 
     def _empty(self, *, revision: int, dim: int) -> IndexState:
         return IndexState(

@@ -14,13 +14,14 @@ from memory.messages import Hit
 from memory.snippets import snippet
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from numpy.typing import NDArray
 
     from memory.analysis import Analyzer
-    from memory.index_state import IndexedFile, IndexState
-    from memory.messages import Chunk, Query
+    from memory.fusion import FusedHits
+    from memory.index_state import IndexState
+    from memory.messages import Query
     from memory.text_index import TextHits
 
 MAX_HITS_PER_FILE = 3
@@ -44,21 +45,12 @@ class SearchRules:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A chunk with its scores."""
+    """A chunk that answers."""
 
-    file: IndexedFile
-    position: int
-    score: float
+    rank: tuple[float, str, int]
+    """Score below zero, path, position in the file."""
     text_score: float
     vector_score: float
-
-    @property
-    def chunk(self) -> Chunk:
-        return self.file.parsed.chunks[self.position]
-
-    @property
-    def order(self) -> tuple[float, str, int]:
-        return (-round(self.score, _SCORE_DIGITS), self.file.parsed.path, self.position)
 
 
 def find_hits(
@@ -76,7 +68,7 @@ def find_hits(
         return ()
     exact = _with_hash(state, query.text)
     if exact:
-        return tuple(_hit(found, (), analyzer) for found in _by_file(exact, query.limit))
+        return tuple(_hit(state, each, (), analyzer) for each in _by_file(exact, query.limit))
     return _Ranker(state, analyzer, rules).hits(query, vector)
 
 
@@ -92,17 +84,17 @@ class _Ranker:
         """Ranks the candidates, and more of them if few files hold them all (SPEC S7)."""
         unit = _unit(vector) if vector is not None and self._rules.weights.vector else None
         limit = max(_MIN_CANDIDATES, _CANDIDATES_PER_FILE * query.limit)
-        found, terms, cut = self._ranked(query.text, unit, limit)
-        kept = _by_file(found, query.limit)
+        ranked, terms, cut = self._ranked(query.text, unit, limit)
+        kept = _by_file(ranked, query.limit)
         wanted = min(query.limit, self._state.table.num_files)
-        if cut and len({id(each.file) for each in kept}) < wanted:
-            found, terms, _cut = self._ranked(query.text, unit, _WIDENING * limit)
-            kept = _by_file(found, query.limit)
-        return tuple(_hit(each, terms, self._analyzer) for each in kept)
+        if cut and len({each.rank[1] for each in kept}) < wanted:
+            ranked, terms, _cut = self._ranked(query.text, unit, _WIDENING * limit)
+            kept = _by_file(ranked, query.limit)
+        return tuple(_hit(self._state, each, terms, self._analyzer) for each in kept)
 
     def _ranked(
         self, text: str, unit: NDArray[np.float32] | None, limit: int
-    ) -> tuple[list[_Found], Collection[str], bool]:
+    ) -> tuple[Iterator[_Found], Collection[str], bool]:
         """Returns the candidates best first, the terms of the query, and whether some were cut."""
         texts = self._state.text.search(text, limit=limit)
         vectors, rules = self._vector_side(texts.rows, unit, limit), self._rules
@@ -113,18 +105,23 @@ class _Ranker:
             floor=rules.floor,
             noise=rules.noise,
         )
-        found = [
-            _Found(*self._state.table.owner(row), *scores)
-            for row, *scores in zip(
-                fused.rows.tolist(),
-                fused.scores.tolist(),
-                fused.text_scores.tolist(),
-                fused.vector_scores.tolist(),
-                strict=True,
-            )
-        ]
         cut = len(texts.rows) >= limit or (vectors is not None and len(vectors.rows) >= limit)
-        return sorted(found, key=lambda each: each.order), texts.terms, cut
+        return self._best_first(fused), texts.terms, cut
+
+    def _best_first(self, fused: FusedHits) -> Iterator[_Found]:
+        below_zero = (-np.round(fused.scores, _SCORE_DIGITS)).tolist()
+        owners = map(self._state.table.owner, fused.rows.tolist())
+        ranks = [
+            (score, *owner, number)
+            for number, (score, owner) in enumerate(zip(below_zero, owners, strict=True))
+        ]
+        # As plain tuples: this runs for hundreds of candidates, of which a few are shown.
+        for *rank, number in sorted(ranks):
+            yield _Found(
+                (rank[0], rank[1], rank[2]),
+                float(fused.text_scores[number]),
+                float(fused.vector_scores[number]),
+            )
 
     def _vector_side(
         self, text_rows: NDArray[np.int64], unit: NDArray[np.float32] | None, limit: int
@@ -156,31 +153,36 @@ def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _with_hash(state: IndexState, text: str) -> list[_Found]:
     hashes = {match[0].lower() for match in _CONTENT_HASH.finditer(text)}
-    rows = (row for name in hashes for row in state.table.rows_with(name))
-    found = [_Found(*state.table.owner(row), 1.0, 1.0, 0.0) for row in rows]
-    return sorted(found, key=lambda each: each.order)
+    owners = sorted(
+        state.table.owner(row) for name in hashes for row in state.table.rows_with(name)
+    )
+    return [_Found((-1.0, *owner), 1.0, 0.0) for owner in owners]
 
 
-def _by_file(found: Iterable[_Found], limit: int) -> list[_Found]:
+def _by_file(ranked: Iterable[_Found], limit: int) -> list[_Found]:
     """Returns the first hits of each of the first ``limit`` files, in the given order."""
     kept: list[_Found] = []
     per_file: Counter[str] = Counter()
-    for each in found:
-        path = each.file.parsed.path
+    for each in ranked:
+        path = each.rank[1]
         if per_file[path] < MAX_HITS_PER_FILE and (path in per_file or len(per_file) < limit):
             per_file[path] += 1
             kept.append(each)
+            if len(kept) == MAX_HITS_PER_FILE * limit:
+                break
     return kept
 
 
-def _hit(found: _Found, terms: Collection[str], analyzer: Analyzer) -> Hit:
-    parsed, chunk = found.file.parsed, found.chunk
+def _hit(state: IndexState, found: _Found, terms: Collection[str], analyzer: Analyzer) -> Hit:
+    below_zero, path, position = found.rank
+    parsed = state.table[path].parsed
+    chunk = parsed.chunks[position]
     return Hit(
-        path=parsed.path,
+        path=path,
         headlines=chunk.headlines,
         start_line=chunk.start_line,
         end_line=chunk.end_line,
-        score=found.score,
+        score=-below_zero,
         text_score=found.text_score,
         vector_score=found.vector_score,
         snippet=snippet(chunk.content, terms, analyzer, limit=MAX_SNIPPET_CHARS),

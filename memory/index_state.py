@@ -100,6 +100,10 @@ class ChunkTable:
         """Number of rows."""
         return len(self._owners)
 
+    def __getitem__(self, path: str) -> IndexedFile:
+        """Returns a file that is known to be here, by its key."""
+        return self._files[path]
+
     def file(self, path: str) -> IndexedFile | None:
         """Returns a file by its key."""
         return self._files.get(path)
@@ -112,15 +116,14 @@ class ChunkTable:
         """Returns every file, sorted by path."""
         return [file for _path, file in sorted(self._files.items())]
 
-    def owner(self, row: int) -> tuple[IndexedFile, int]:
-        """Returns the file of a row, and the position of its chunk in the file."""
-        path, position = self._owners[row]
-        return self._files[path], position
+    def owner(self, row: int) -> tuple[str, int]:
+        """Returns the path of a row, and the position of its chunk in the file."""
+        return self._owners[row]
 
     def hash_of(self, row: int) -> str:
         """Returns the content hash of the chunk in a row."""
-        file, position = self.owner(row)
-        return file.parsed.chunks[position].content_hash
+        path, position = self._owners[row]
+        return self._files[path].parsed.chunks[position].content_hash
 
     def rows_with(self, content_hash: str) -> set[int]:
         """Returns the rows that hold a text; empty if none does."""
