@@ -22,7 +22,7 @@ from tests.doubles import FakeClock, HashEmbedder
 from tests.inline.handles import InlineHandle
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     from memory.providers.base import ModelInfo
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 INFO = LOCAL_MODELS[MINILM].info
 RECONCILE_S = 60.0
 FLUSH_S = 30.0
+MAX_TURNS = 2_000
 
 
 class FakeWorker:
@@ -77,14 +78,34 @@ class Pipe:
         await self.chunker.notice.remote(tuple(FileEvent(path) for path in paths), False)
         await self.settle()
 
-    async def settle(self, seconds: float = 2.0) -> None:
-        """Lets the actors work; a second or two of the fake time passes."""
-        for _turn in range(400):
-            await self.clock.advance(seconds / 400)
-            await _let_threads_finish()
+    async def settle(self) -> None:
+        """Lets the actors work until they have compared disk and index and nothing is pending."""
+
+        async def idle() -> bool:
             status = await self.chunker.status.remote()
-            if status.num_reconciles and not status.num_pending:
-                break
+            return status.num_reconciles > 0 and not status.num_pending
+
+        await self.until(idle)
+
+    async def reconciled(self) -> None:
+        """Lets the time of the next reconcile come, and its work be done."""
+        before = (await self.chunker.status.remote()).num_reconciles
+        await self.clock.advance(RECONCILE_S)
+
+        async def idle() -> bool:
+            status = await self.chunker.status.remote()
+            return status.num_reconciles > before and not status.num_pending
+
+        await self.until(idle)
+
+    async def until(self, condition: Callable[[], Awaitable[bool]]) -> None:
+        """Lets threads and tasks run, and a little time pass, until something is true."""
+        for _turn in range(MAX_TURNS):
+            if await condition():
+                return
+            await self.clock.advance(0.01)
+            await asyncio.to_thread(lambda: None)
+        raise AssertionError("never came true")
 
     async def paths(self) -> list[str]:
         return [file.path for file in await self.keeper.files.remote()]
@@ -92,11 +113,6 @@ class Pipe:
     def restart_keeper(self) -> None:
         """Replaces the keeper by a fresh process, as Ray would: it loads what is on disk."""
         self.keeper.shell = IndexKeeper(self.settings, self.info, self.data, self.root)
-
-
-async def _let_threads_finish() -> None:
-    await asyncio.to_thread(lambda: None)
-    await asyncio.sleep(0)
 
 
 @pytest.fixture

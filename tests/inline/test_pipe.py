@@ -74,8 +74,7 @@ async def test_an_event_that_never_came_is_made_up_for_by_the_next_reconcile(pip
     await pipe.settle()
     pipe.write("silent.md", "# Silent\n\nNobody told.\n")
 
-    await pipe.clock.advance(RECONCILE_S)
-    await pipe.settle()
+    await pipe.reconciled()
 
     assert await pipe.paths() == ["silent.md"]
 
@@ -97,7 +96,7 @@ async def test_a_failed_embedding_keeps_the_old_rows_and_is_tried_again(pipe: Pi
 
     pipe.worker.error = None
     await pipe.clock.advance(120)
-    await pipe.settle()
+    await pipe.until(lambda: _finds(pipe, "new text", "New text."))
     hits = (await pipe.keeper.search.remote(*_query("new text"))).hits
     assert (await pipe.chunker.status.remote()).failed == ()
     assert [hit.snippet for hit in hits] == ["New text."]
@@ -110,14 +109,12 @@ async def test_a_vanished_root_is_no_mass_deletion(pipe: Pipe):
     pipe.root.rename(pipe.root.with_name("elsewhere"))
 
     await pipe.clock.advance(RECONCILE_S)
+    await pipe.until(lambda: _is_missing(pipe))
     await pipe.touched("a.md")
-    missing = await pipe.chunker.status.remote()
     kept = await pipe.paths()
     pipe.root.with_name("elsewhere").rename(pipe.root)
-    await pipe.clock.advance(RECONCILE_S)
-    await pipe.settle()
+    await pipe.reconciled()
 
-    assert missing.workspace_missing
     assert kept == ["a.md"]
     assert not (await pipe.chunker.status.remote()).workspace_missing
     assert await pipe.paths() == ["a.md"]
@@ -130,10 +127,7 @@ async def test_a_restarted_keeper_is_filled_again(pipe: Pipe):
     pipe.restart_keeper()
     assert await pipe.paths() == []
 
-    await pipe.clock.advance(2)
-    await pipe.settle()
-
-    assert await pipe.paths() == ["a.md"]
+    await pipe.until(lambda: _holds(pipe, ["a.md"]))
 
 
 async def test_a_dead_keeper_is_waited_for(pipe: Pipe):
@@ -145,10 +139,7 @@ async def test_a_dead_keeper_is_waited_for(pipe: Pipe):
     await pipe.clock.advance(10)
     pipe.keeper.dead = False
 
-    await pipe.clock.advance(10)
-    await pipe.settle()
-
-    assert await pipe.paths() == ["a.md"]
+    await pipe.until(lambda: _holds(pipe, ["a.md"]))
 
 
 async def test_the_index_is_written_after_a_pause_and_read_without_embedding(pipe: Pipe):
@@ -158,7 +149,7 @@ async def test_the_index_is_written_after_a_pause_and_read_without_embedding(pip
     assert not (pipe.data / "memory.msp").exists()
 
     await pipe.clock.advance(FLUSH_S + 1)
-    await _until(pipe, (pipe.data / "embedding.json").exists)
+    await pipe.until(lambda: _is_saved(pipe))
 
     index, report = open_or_create(
         pipe.settings.memory,
@@ -224,9 +215,18 @@ def _query(text: str):
     return Query(text, 5), None
 
 
-async def _until(pipe: Pipe, condition) -> None:
-    for _turn in range(200):
-        if condition():
-            return
-        await pipe.clock.advance(0.01)
-    raise AssertionError("never came true")
+async def _is_missing(pipe: Pipe) -> bool:
+    return (await pipe.chunker.status.remote()).workspace_missing
+
+
+async def _holds(pipe: Pipe, paths: list[str]) -> bool:
+    return not pipe.keeper.dead and await pipe.paths() == paths
+
+
+async def _finds(pipe: Pipe, text: str, snippet: str) -> bool:
+    hits = (await pipe.keeper.search.remote(*_query(text))).hits
+    return [hit.snippet for hit in hits] == [snippet]
+
+
+async def _is_saved(pipe: Pipe) -> bool:
+    return (await pipe.persister.status.remote()).num_flushes > 0
