@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import regex
 
 _CLUSTER = regex.compile(r"\X")
+_NEVER_JOINED = re.compile(
+    "[\n\x20-\x7e\u3041-\u3096\u30a1-\u30fa\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\ufffd]{2}"
+)
+"""Two ASCII, kana, Chinese or Hangul characters: the short way for most texts."""
 _LONGEST = 64
 """Code points looked at before a position."""
 
@@ -15,10 +21,7 @@ def boundary_before(text: str, position: int) -> int:
     Looks at a few code points only, whatever the length of the text. In a cluster, or an unbroken
     run of flags, that is longer than that (hundreds of marks on one letter), any place will do.
     """
-    if not 0 < position < len(text):
-        return position
-    pair = text[position - 1 : position + 1]
-    if pair.isascii() and pair != "\r\n":
+    if not 0 < position < len(text) or _NEVER_JOINED.match(text, position - 1):
         return position
     start = max(0, position - _LONGEST)
     boundary = max(match.start() for match in _CLUSTER.finditer(text[start : position + 1]))

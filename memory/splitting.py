@@ -1,9 +1,8 @@
 """Where is a section cut that is too long for the embedding model (SPEC C7)?
 
-A section is first taken apart into small pieces, at paragraphs where that suffices, else at lines,
-sentences, words, at last between any two characters. The tokens of each piece are counted once.
-Pieces are then put together to parts; a part ends at the strongest border in its second half, and
-the next one repeats the last few words.
+A section is first taken apart into small pieces whose tokens are counted once. Pieces are then put
+together to parts. A part ends at the strongest border in its second half: a paragraph, else a line,
+a sentence, a word, at last any place between two characters. The next part repeats the last tenth.
 """
 
 from __future__ import annotations
@@ -21,14 +20,13 @@ if TYPE_CHECKING:
     from memory.embedding_input import TokenLimits
     from memory.providers.base import TokenCounter
 
-_BORDERS = (
-    re.compile(r"\n(?:[ \t]*+\n)+"),  # paragraph
-    re.compile(r"\n"),  # line
-    re.compile(r"""(?<=[.!?…؟।])["'”’)]?\s+|(?<=[。！？｡])"""),  # noqa: RUF001 - sentence
-    re.compile(r"\s+"),  # word
+_SENTENCE = r"""(?:[.!?…؟।]["'”’)]?\s|[。！？｡])"""  # noqa: RUF001 - meant as they are
+_LAST_BORDERS = tuple(
+    re.compile(rf".*{border}", re.DOTALL) for border in (r"\n\n", r"\n", _SENTENCE, r"\s")
 )
-_ANYWHERE = len(_BORDERS)
-_PIECES_A_PART = 8
+"""Match up to the last border of a kind, strongest kind first."""
+_ANYWHERE = len(_LAST_BORDERS)
+_FIRST_BORDERS = (re.compile(_SENTENCE), re.compile(r"\s"))
 _OVERLAP = 10
 """The next part repeats at most this fraction of a part: a tenth."""
 _CHARACTERS_A_TOKEN = 16
@@ -38,10 +36,10 @@ _LEADING_BLANK_LINES = re.compile(r"(?:[^\S\n]*+\n)+")
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    start: int
     end: int
+    """Offset of the end; a piece begins where the one before ends."""
     border: int
-    """What the piece ends at: an index of ``_BORDERS``, 0 being the strongest."""
+    """What it ends at: an index of ``_LAST_BORDERS``, or ``_ANYWHERE``."""
     num_tokens: int
 
 
@@ -60,83 +58,57 @@ def split(content: str, frame: str, limits: TokenLimits) -> list[tuple[int, int]
         return [(0, len(content))]
     budget = limits.max_tokens - NUM_SPECIAL_TOKENS - limits.count(frame)
     while True:
-        parts = _parts(content, budget, limits.count)
+        parts = list(_parts(content, budget, limits.count))
         # Token counts are not quite additive, so the sums are only a good guess.
         if budget <= 1 or all(limits.fits(join(frame, content[a:b])) for a, b in parts):
             return parts
         budget = budget * 3 // 4
 
 
-def _parts(content: str, budget: int, count: TokenCounter) -> list[tuple[int, int]]:
+def _parts(content: str, budget: int, count: TokenCounter) -> Iterator[tuple[int, int]]:
     pieces = list(_pieces(content, budget, count))
-    parts = []
-    first = 0
-    while first < len(pieces):
-        last = _last_piece(pieces, first, budget)
-        start, end = _trimmed(content, pieces[first].start, pieces[last - 1].end)
-        if start < end:
-            parts.append((start, end))
-        first = last if last == len(pieces) else _overlap_start(pieces, first, last, budget)
-    return parts
+    start = num_repeated = index = 0
+    while index < len(pieces):
+        index = _part_end(pieces, index, budget - num_repeated)
+        end = pieces[index - 1].end
+        trimmed = _trimmed(content, start, end)
+        if trimmed[0] < trimmed[1]:
+            yield trimmed
+        start = _overlap_start(content, start, end)
+        num_repeated = count(content[start:end])
+        if num_repeated > budget // 4:
+            start, num_repeated = end, 0
 
 
 def _pieces(content: str, budget: int, count: TokenCounter) -> Iterator[_Piece]:
-    size = max(1, budget // _PIECES_A_PART * 3)
-    start = 0
-    for end, border in _cuts(content, 0, len(content), size):
-        yield from _counted(content, _Piece(start, end, border, 0), budget, count)
+    """Yields pieces of a quarter of the budget at most, unless one character takes more."""
+    room = max(1, budget // 4)
+    start, size = 0, budget // 2
+    while start < len(content):
+        end, border = _piece_end(content, start, max(1, size))
+        tokens = count(content[start:end])
+        while tokens > room and end - start > 1:
+            end, border = _piece_end(content, start, (end - start) // 2)
+            tokens = count(content[start:end])
+        yield _Piece(end, border, max(tokens, (end - start) // _CHARACTERS_A_TOKEN))
+        # The next piece will cost about as many tokens a character as this one.
+        size = min(budget // 2, room * (end - start) // max(1, tokens))
         start = end
 
 
-def _cuts(text: str, start: int, end: int, size: int, level: int = 0) -> Iterator[tuple[int, int]]:
-    """Yields (end, border) of consecutive pieces of at most ``size`` characters."""
-    if level == _ANYWHERE:
-        while end - start > size:
-            cut = graphemes.boundary_before(text, start + size)
-            start = cut if cut > start else start + size
-            yield start, _ANYWHERE
-        yield end, _ANYWHERE
-        return
-    run = previous = start
-    for border in _borders(text, start, end, level):
-        if border - run > size and previous > run:
-            yield previous, level
-            run = previous
-        if border - run > size:
-            *inner, _last = _cuts(text, run, border, size, level + 1)
-            yield from inner
-            yield border, level
-            run = border
-        previous = border
-    if run < end:
-        yield end, level
+def _piece_end(content: str, start: int, size: int) -> tuple[int, int]:
+    limit = start + size
+    if limit >= len(content):
+        return len(content), 0
+    for border, pattern in enumerate(_LAST_BORDERS):
+        if match := pattern.match(content, start, limit):
+            return match.end(), border
+    end = graphemes.boundary_before(content, limit)
+    return (end if end > start else limit), _ANYWHERE
 
 
-def _borders(text: str, start: int, end: int, level: int) -> Iterator[int]:
-    last = start
-    for match in _BORDERS[level].finditer(text, start, end):
-        if match.end() > last:
-            last = match.end()
-            yield last
-    if last < end:
-        yield end
-
-
-def _counted(content: str, piece: _Piece, budget: int, count: TokenCounter) -> Iterator[_Piece]:
-    length = piece.end - piece.start
-    tokens = max(count(content[piece.start : piece.end]), length // _CHARACTERS_A_TOKEN)
-    if tokens <= max(1, budget // 4) or length == 1:
-        yield _Piece(piece.start, piece.end, piece.border, tokens)
-        return
-    half = piece.start + length // 2
-    middle = graphemes.boundary_before(content, half)
-    middle = middle if middle > piece.start else half
-    yield from _counted(content, _Piece(piece.start, middle, _ANYWHERE, 0), budget, count)
-    yield from _counted(content, _Piece(middle, piece.end, piece.border, 0), budget, count)
-
-
-def _last_piece(pieces: Sequence[_Piece], first: int, budget: int) -> int:
-    """Returns the index after the last piece of the part that begins with ``first``."""
+def _part_end(pieces: Sequence[_Piece], first: int, budget: int) -> int:
+    """Returns the index after the last piece of the part to which ``first`` is the next piece."""
     total, last, best = 0, first, 0
     while last < len(pieces) and (last == first or total + pieces[last].num_tokens <= budget):
         total += pieces[last].num_tokens
@@ -147,16 +119,14 @@ def _last_piece(pieces: Sequence[_Piece], first: int, budget: int) -> int:
     return last if last == len(pieces) else best or last
 
 
-def _overlap_start(pieces: Sequence[_Piece], first: int, last: int, budget: int) -> int:
-    """Returns the piece with which the next part begins: some words before ``last``."""
-    room = budget // _OVERLAP
-    start = last
-    while start - 1 > first and pieces[start - 1].num_tokens <= room:
-        start -= 1
-        room -= pieces[start].num_tokens
-    while start < last and pieces[start - 1].border == _ANYWHERE:
-        start += 1
-    return start
+def _overlap_start(content: str, start: int, end: int) -> int:
+    """Returns where the next part begins: with the first sentence, else word, of the last tenth."""
+    earliest = end - (end - start) // _OVERLAP
+    for pattern in _FIRST_BORDERS:
+        match = pattern.search(content, earliest, end)
+        if match and match.end() < end:
+            return match.end()
+    return graphemes.boundary_before(content, earliest)
 
 
 def _trimmed(content: str, start: int, end: int) -> tuple[int, int]:
