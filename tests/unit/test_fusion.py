@@ -64,6 +64,13 @@ def test_weights_are_shares_worked_out_by_hand():
     )
 
 
+def test_the_weaker_side_counts_less_whichever_it_is():
+    """Weights 1 : 3, one hit: level = 1 - (1-.8)^(1/3) (1-.25)^1, and r = 1."""
+    found = fused(text_side({1: 8}), vector_side({1: 0.4}), weights=Weights(text=1, vector=3))
+
+    assert found == pytest.approx({1: 1 - 0.2 ** (1 / 3) * 0.75}, rel=1e-6)
+
+
 def test_only_the_ratio_of_weights_matters():
     sides = text_side({1: 8, 2: 3}), vector_side({2: 0.5, 3: 0.7})
 

@@ -127,6 +127,21 @@ def test_the_memory_of_removed_vectors_is_bounded(embedder):
     assert len(index.plan(parsed("a.md", ["One.", "Two."])).missing) == 1
 
 
+def test_a_planned_vector_is_not_the_next_to_be_forgotten(embedder):
+    """Else every plan of an undo could be stale by the time it is applied."""
+    index = new_index(embedder, IndexSettings(max_cached_bytes=2 * 64))
+    put(index, embedder, parsed("a.md", ["One."]))
+    put(index, embedder, parsed("b.md", ["Two."]))
+    put(index, embedder, parsed("c.md", ["Three."]))
+    remove(index, "a.md")
+    remove(index, "b.md")
+    back = parsed("a.md", ["One."])
+    assert index.plan(back).missing == ()
+    remove(index, "c.md")
+
+    assert index.apply(FileUpdate("a.md", back)).num_added == 1
+
+
 def test_equal_sections_are_all_kept_and_embedded_once(index, embedder):
     """FAULTS 49, SPEC C9."""
     put(index, embedder, parsed("a.md", ["Same.", "Same.", "Other."]))

@@ -71,6 +71,18 @@ def test_a_path_that_is_worked_on_is_handed_out_again_only_when_done():
     assert queue.take(0) == Work("a", "A", 0)
 
 
+def test_a_live_event_during_the_work_is_not_sent_back_by_a_scan():
+    queue = new_queue()
+    queue.put("a", "a")
+    queue.take(0)
+    queue.put("a", "a", lane=Lane.LIVE)
+    queue.put("a", "a", lane=Lane.SCAN)
+    queue.put("other", "other", lane=Lane.SCAN)
+    queue.done("a")
+
+    assert queue.take(0).path == "a"
+
+
 def test_a_queue_is_drained_when_nothing_waits_and_nothing_is_worked_on():
     queue = new_queue()
     assert queue.drained

@@ -77,6 +77,7 @@ def test_every_cut_of_a_stream_is_noticed():
     [
         b"\xdd\xff\xff\xff\xff" * 1000,
         b"\xdf\xff\xff\xff\xff" * 1000,
+        b"\xdd\x00\x00\x13\x88" * 1000,
         b"\xdc\x00\x10" * 5000,
         b"\x91" * 5000,
         b"\xdb\xff\xff\xff\xff",
@@ -84,7 +85,17 @@ def test_every_cut_of_a_stream_is_noticed():
         b"\xc9\xff\xff\xff\xff\x01",
         b"\xc1",
     ],
-    ids=["array", "map", "nested arrays", "deep", "string", "bytes", "extension", "unused code"],
+    ids=[
+        "array",
+        "map",
+        "arrays as long as the data",
+        "nested arrays",
+        "deep",
+        "string",
+        "bytes",
+        "extension",
+        "unused code",
+    ],
 )
 def test_forged_lengths_claim_no_memory(bomb):
     """FAULTS 10."""

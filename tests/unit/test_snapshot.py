@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
+import tracemalloc
 from dataclasses import replace
 
 import msgpack
 import numpy as np
-import psutil
 import pytest
 
 from memory.errors import SnapshotCorrupt, SnapshotIncompatible, SnapshotMissing, StoreError
@@ -152,16 +152,33 @@ FORGED = {
 }
 
 
+def peak_of_refusal(path) -> int:
+    """Returns the most bytes that reading a bad snapshot claimed."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(SnapshotCorrupt):
+            read_all(path)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize("content", FORGED.values(), ids=FORGED)
 def test_foreign_and_forged_files_are_refused_without_claiming_memory(tmp_path, content):
     """FAULTS 10 and 13."""
     path = tmp_path / SNAPSHOT_NAME
     path.write_bytes(content)
-    before = psutil.Process().memory_info().rss
 
-    with pytest.raises(SnapshotCorrupt):
-        read_all(path)
-    assert psutil.Process().memory_info().rss - before < 50_000_000
+    assert peak_of_refusal(path) < 5_000_000
+
+
+def test_a_large_file_with_a_huge_header_is_refused_before_it_is_read(tmp_path):
+    """FAULTS 10."""
+    path = tmp_path / SNAPSHOT_NAME
+    path.write_bytes(with_header(b"x", length=0xFFFFFFFF))
+    os.truncate(path, 200_000_000)
+
+    assert peak_of_refusal(path) < 5_000_000
 
 
 def test_the_forged_files_differ_from_a_good_one_only_in_what_they_forge(tmp_path):

@@ -1,0 +1,93 @@
+"""Do the parts of the index always fit together?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from memory.index_state import ChunkTable, IndexedFile, IndexState, diff
+from memory.text_index import TextIndex
+from memory.vector_cache import VectorCache
+from memory.vector_index import VectorIndex
+from tests.unit.building import ENGLISH, parsed
+
+
+@pytest.fixture
+def state():
+    return IndexState(ChunkTable(), VectorIndex(4), TextIndex(ENGLISH), VectorCache(), revision=0)
+
+
+def replace_file(state: IndexState, path: str, contents: list[str] | None) -> None:
+    file = parsed(path, contents) if contents is not None else None
+    change = diff(state.table.file(path), file.chunks if file else ())
+    vectors = np.eye(4, dtype=np.float32)[: change.rows.count(None)]
+    state.replace_file(path, file, change, vectors)
+
+
+def cached(state: IndexState) -> set[str]:
+    return {name for name, _vector in state.cache}
+
+
+def hash_of(content: str) -> str:
+    return parsed("any.md", [content]).chunks[0].content_hash
+
+
+def test_chunks_are_matched_with_rows_by_text_and_order():
+    before = IndexedFile(parsed("a.md", ["A", "B", "A", "C"]), (10, 11, 12, 13))
+    change = diff(before, parsed("a.md", ["A", "New", "C", "A", "A"]).chunks)
+
+    assert change.rows == (10, None, 13, 12, None)
+    assert change.removed == (11,)
+
+
+def test_a_new_file_has_no_rows_and_a_removed_one_keeps_none():
+    assert diff(None, parsed("a.md", ["A", "A"]).chunks).rows == (None, None)
+    assert diff(IndexedFile(parsed("a.md", ["A", "A"]), (3, 4)), ()).removed == (3, 4)
+
+
+def test_only_texts_that_no_row_holds_are_cached(state):
+    replace_file(state, "a.md", ["One", "Two"])
+    replace_file(state, "b.md", ["One"])
+    assert cached(state) == set()
+
+    replace_file(state, "a.md", None)
+    assert cached(state) == {hash_of("Two")}
+    replace_file(state, "b.md", None)
+    assert cached(state) == {hash_of("One"), hash_of("Two")}
+    replace_file(state, "c.md", ["Two"])
+    assert cached(state) == {hash_of("One")}
+
+
+def test_a_change_that_the_text_half_refuses_takes_no_row(state, monkeypatch):
+    replace_file(state, "a.md", ["One"])
+
+    def refuse(*_args, **_more):
+        raise MemoryError
+
+    monkeypatch.setattr(TextIndex, "apply", refuse)
+    with pytest.raises(MemoryError):
+        replace_file(state, "b.md", ["Two", "Three"])
+    monkeypatch.undo()
+    replace_file(state, "c.md", ["Four"])
+
+    assert state.table["c.md"].rows == (1,)
+    assert state.table.file("b.md") is None
+    assert state.revision == 2
+
+
+def test_owners_follow_chunks_that_move(state):
+    replace_file(state, "a.md", ["One", "Two"])
+    replace_file(state, "a.md", ["Two", "One"])
+
+    assert [state.table.owner(row) for row in (0, 1)] == [("a.md", 1), ("a.md", 0)]
+    assert state.table.hash_of(0) == hash_of("One")
+
+
+def test_hashes_forget_removed_rows(state):
+    replace_file(state, "a.md", ["One", "One"])
+    replace_file(state, "a.md", ["One"])
+    assert state.table.rows_with(hash_of("One")) == {0}
+
+    replace_file(state, "a.md", None)
+    assert state.table.rows_with(hash_of("One")) == set()
+    assert (state.table.num_files, state.table.num_chunks) == (0, 0)
