@@ -1,0 +1,151 @@
+"""Are the scores those of Whoosh's own searcher, and the best rows the best?"""
+
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from whoosh import scoring
+from whoosh.index import FileIndex
+from whoosh.query import Or, Term
+
+from memory.analysis import Analyzer
+from memory.postings import K1, B, Collection, SegmentPostings
+from memory.segments import FIELDS, SCHEMA, AnalysedRow, MemoryStorage, SegmentData, write_segment
+from memory.text_index import FIELD_BOOSTS, TextIndex, TextRow
+
+ANALYZER = Analyzer("english")
+
+
+class SharedIdf(scoring.BM25F):
+    """Whoosh's BM25F with Lucene's idf, one for all fields of a term."""
+
+    def idf(self, searcher, fieldname, text):
+        del fieldname
+        frequency = max(searcher.doc_frequency(field, text) for field in FIELDS)
+        documents = searcher.doc_count_all()
+        return math.log(1 + (documents - frequency + 0.5) / (frequency + 0.5))
+
+
+def whoosh_scores(files, terms):
+    """Returns row id to score of every document that Whoosh's own searcher finds."""
+    storage = MemoryStorage()
+    storage.files.update(files)
+    query = Or([Term(field, term, FIELD_BOOSTS[field]) for field in FIELDS for term in terms])
+    with FileIndex(storage, schema=SCHEMA).searcher(weighting=SharedIdf(B=B, K1=K1)) as searcher:
+        rows = searcher.reader().column_reader("row")
+        return {rows[hit.docnum]: hit.score for hit in searcher.search(query, limit=None)}
+
+
+def random_text(rng, length):
+    # Squaring makes some words frequent and most rare, as in a language.
+    return " ".join(f"w{int(80 * rng.random() ** 2)}x" for _ in range(length))
+
+
+def random_row(rng, row):
+    lengths = [rng.randint(0, most) for most in (3, 6, 15, 60, 4)]
+    return TextRow(row, *(random_text(rng, length) for length in lengths))
+
+
+def edited_index(rng, *, num_rows, num_edits):
+    index = TextIndex(ANALYZER)
+    index.apply(add=[random_row(rng, row) for row in range(num_rows)], remove=())
+    live = set(range(num_rows))
+    for edit in range(num_edits):
+        removed = rng.sample(sorted(live), 4)
+        added = [num_rows + 3 * edit, num_rows + 3 * edit + 1, removed[0]]
+        index.apply(add=[random_row(rng, row) for row in added], remove=removed)
+        live = (live - set(removed)) | set(added)
+    return index
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scores_equal_those_of_whoosh_after_updates_and_deletions(seed):
+    rng = random.Random(seed)
+    index = edited_index(rng, num_rows=60, num_edits=26)
+    if seed == 1:
+        index.compact()
+    files = index.files()
+
+    for _ in range(3):
+        # The trailing word keeps the prefix rule for paths out of the comparison.
+        query = random_text(rng, rng.randint(1, 8)) + " the"
+        hits = index.search(query, limit=1000)
+        expected = whoosh_scores(files, hits.terms)
+        actual = dict(zip(hits.rows.tolist(), hits.scores.tolist(), strict=True))
+        assert actual.keys() == expected.keys()
+        assert actual == pytest.approx(expected, rel=1e-4)
+        assert len(actual) > 1
+
+
+def test_a_frequent_term_in_a_large_segment_scores_as_in_whoosh():
+    """Terms of more than a twentieth of the documents are kept as rows of all documents."""
+    rng = random.Random(7)
+    index = TextIndex(ANALYZER)
+    rows = [
+        TextRow(row, "", "", "", random_text(rng, rng.randint(1, 9)), "") for row in range(1500)
+    ]
+    index.apply(add=rows, remove=())
+
+    hits = index.search("w0x w3x w79x the", limit=2000)
+
+    actual = dict(zip(hits.rows.tolist(), hits.scores.tolist(), strict=True))
+    assert actual == pytest.approx(whoosh_scores(index.files(), hits.terms), rel=1e-4)
+
+
+def test_bm25_of_one_document_is_the_textbook_value():
+    """By hand: N = 2, df = 1, tf = 2, length 4, average length 3."""
+    collection = collection_of([["a", "a", "b", "c"], ["d", "e"]])
+    scores = collection.zeros()
+
+    idf = collection.add_term(scores, "a", {"content": 1.0})
+
+    assert idf == pytest.approx(math.log(1 + 1.5 / 1.5))
+    expected = idf * 2 * (0.9 + 1) / (2 + 0.9 * (1 - 0.4 + 0.4 * 4 / 3))
+    assert scores.tolist() == pytest.approx([expected, 0])
+
+
+def test_a_term_that_is_nowhere_adds_nothing():
+    collection = collection_of([["a"]])
+    scores = collection.zeros()
+
+    assert collection.add_term(scores, "z", {"content": 1.0}) == 0
+    assert scores.tolist() == [0]
+
+
+def collection_of(contents, live=None):
+    data = SegmentData()
+    for row, content in enumerate(contents):
+        data.add_row(AnalysedRow(row, {"content": content}))
+    stored = write_segment(MemoryStorage(), data)
+    mask = np.ones(len(contents), np.bool_) if live is None else np.array(live)
+    return Collection([(SegmentPostings(stored), mask)])
+
+
+@given(st.dictionaries(st.integers(0, 1499), st.sampled_from([0.5, 1, 2, 3])), st.integers(1, 20))
+def test_best_agrees_with_sorting_everything(positive, limit):
+    """Few different values make ties; 1,500 documents are a dozen blocks."""
+    scores = SIZED_COLLECTION.zeros()
+    scores[list(positive)] = list(positive.values())
+    order = sorted((-score, row) for row, score in positive.items())[:limit]
+
+    rows, best = SIZED_COLLECTION.best(scores, limit)
+
+    assert rows.tolist() == [row for _, row in order]
+    assert best.tolist() == [-score for score, _ in order]
+
+
+SIZED_COLLECTION = collection_of([["a"]] * 1500)
+
+
+def test_deleted_documents_are_never_among_the_best():
+    collection = collection_of([["a"], ["a"], ["a"]], live=[True, False, True])
+    scores = collection.zeros()
+    collection.add_term(scores, "a", {"content": 1.0})
+
+    rows, _ = collection.best(scores, 10)
+
+    assert rows.tolist() == [0, 2]
+    assert collection.num_rows == 2
