@@ -18,11 +18,6 @@ class Debounce:
         self._first: float | None = None
         self._last = 0.0
 
-    @property
-    def is_dirty(self) -> bool:
-        """True if something changed since ``clear``."""
-        return self._first is not None
-
     def touch(self, now: float) -> None:
         """Notes a change, which restarts the pause."""
         if self._first is None:

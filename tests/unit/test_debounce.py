@@ -13,7 +13,6 @@ def test_a_clean_index_is_never_due():
     debounce = Debounce(30, 300)
 
     assert debounce.due_in(1000) is None
-    assert not debounce.is_dirty
 
 
 def test_each_change_restarts_the_pause():
@@ -24,7 +23,6 @@ def test_each_change_restarts_the_pause():
     assert debounce.due_in(25) == 25
     assert debounce.due_in(50) == 0
     assert debounce.due_in(70) == 0
-    assert debounce.is_dirty
 
 
 def test_a_flush_that_was_cleared_is_due_no_more_until_the_next_change():
