@@ -246,11 +246,13 @@ class Chunker:
         result = outcome.result
         if result.num_added or result.num_removed:
             self._num_activities += 1
+            num_embedded = outcome.num_embedded if isinstance(outcome, Indexed) else 0
             self._activity.append(
                 FileIndexed(
                     number=self._num_activities,
                     path=path,
-                    num_embedded=outcome.num_embedded if isinstance(outcome, Indexed) else 0,
+                    num_embedded=num_embedded,
+                    num_reused=max(0, result.num_added - num_embedded),
                     num_kept=result.num_kept,
                     num_removed=result.num_removed,
                     removed=not isinstance(outcome, Indexed) or outcome.removed,

@@ -66,11 +66,11 @@ class Console:
         """Prints what a change on disk cost."""
         path = sanitize_path(entry.path)
         if entry.removed:
-            self.say(f"removed {path} ({entry.num_removed} chunks)")
+            self.say(f"removed {path} ({_count(entry.num_removed, 'chunk')})")
             return
         self.say(
-            f"indexed {path} ({entry.num_embedded} embedded, {entry.num_kept} kept,"
-            f" {entry.num_removed} removed)"
+            f"indexed {path} ({entry.num_embedded} embedded, {entry.num_reused} reused,"
+            f" {entry.num_kept} kept, {entry.num_removed} removed)"
         )
 
     def close(self) -> None:

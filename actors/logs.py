@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 RAY_LOG_NAME = "ray.log"
+STDOUT, STDERR = 1, 2
 
 
 def configure() -> None:
@@ -25,11 +27,27 @@ def configure() -> None:
 
 
 @contextlib.contextmanager
-def ray_speaks_into(folder: Path) -> Iterator[None]:
-    """Sends Ray's messages and prints to ``ray.log`` of a folder while the block runs."""
-    with (folder / RAY_LOG_NAME).open("w") as file, contextlib.redirect_stdout(file):
-        _log_to(logging.StreamHandler(file), "ray")
-        yield
+def ray_speaks_into(folder: Path) -> Iterator[TextIO]:
+    """Sends everything this process prints to ``ray.log`` of a folder while the block runs.
+
+    Ray writes with Python and with C++, so the descriptors themselves are turned around.
+
+    Yields:
+        The real standard error.
+    """
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context((folder / RAY_LOG_NAME).open("w"))
+        console = stack.enter_context(os.fdopen(os.dup(STDERR), "w", buffering=1))
+        for descriptor in (STDOUT, STDERR):
+            stack.callback(_restore, os.dup(descriptor), descriptor)
+            os.dup2(file.fileno(), descriptor)
+        _log_to(logging.StreamHandler(file), "ray", "memory", "actors")
+        yield console
+
+
+def _restore(saved: int, descriptor: int) -> None:
+    os.dup2(saved, descriptor)
+    os.close(saved)
 
 
 def _log_to(handler: logging.Handler, *names: str) -> None:

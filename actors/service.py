@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import sys
 from typing import TYPE_CHECKING
 
 from ray.exceptions import RayActorError
@@ -49,9 +48,9 @@ def run(settings: Settings, locations: Locations) -> int:
         ConfigError: ``ray_config.yaml`` or the model cannot be used.
     """
     ray_config = load_ray_config(locations.config.parent)
-    console = Console(sys.stderr)
-    console.say(f"starting on {locations.workspace}")
-    with ray_speaks_into(locations.data):
+    with ray_speaks_into(locations.data) as stream:
+        console = Console(stream)
+        console.say(f"starting on {locations.workspace}")
         start_cluster(ray_config, locations.data)
         try:
             return asyncio.run(Service(settings, locations, ray_config, console).run())

@@ -37,7 +37,10 @@ class FileIndexed:
     path: str
     num_embedded: int
     """Texts sent to the model for it."""
+    num_reused: int
+    """New chunks whose vector was known already."""
     num_kept: int
+    """Chunks that are as they were."""
     num_removed: int
     removed: bool
     """The file itself is gone."""

@@ -62,6 +62,8 @@ class MemorySystem:
     persister: ActorProxy[Persister]
     provider: ActorProxy[ContextProvider]
     emitter: ActorProxy[EventEmitter]
+    arguments: tuple[ray.ObjectRef[object], ...]
+    """Constructor arguments, which Ray needs again when it restarts an actor."""
 
     def named(self) -> Mapping[str, Pingable]:
         """Returns the handles by the names the actors carry in Ray."""
@@ -121,7 +123,8 @@ def start(settings: Settings, locations: Locations, config: RayConfig) -> Memory
         ConfigError: the configured model is not known.
     """
     memory, actors = settings.memory, config.actors
-    create = _ActorFactory(namespace_of(config, locations.data)).create
+    factory = _ActorFactory(namespace_of(config, locations.data))
+    create = factory.create
     info = model_info(str(memory.embeddings.provider), memory.embeddings.model)
     workers = tuple(
         create(
@@ -167,6 +170,7 @@ def start(settings: Settings, locations: Locations, config: RayConfig) -> Memory
         emitter=create(
             EventEmitter, "EventEmitter", actors.event_emitter, (locations.data, provider)
         ),
+        arguments=tuple(factory.arguments),
     )
 
 
@@ -175,6 +179,8 @@ class _ActorFactory:
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
+        self.arguments: list[ray.ObjectRef[object]] = []
+        """Keeps the constructor arguments of every actor alive."""
 
     def create(
         self,
@@ -187,7 +193,11 @@ class _ActorFactory:
         """Starts one actor; its constructor runs later, in its own process."""
         settings: dict[str, Any] = {**options.model_dump(), "max_task_retries": 0, **ray_options}
         remote: Any = ray.remote(**settings)(shell)
+        # Ray needs the arguments again for a restart, and forgets those it made references of
+        # itself (ray issue 53727); so the references are ours, and kept.
+        references = [ray.put(argument) for argument in arguments]
+        self.arguments.extend(references)
         handle: ActorProxy[Shell] = remote.options(name=name, namespace=self._namespace).remote(
-            *arguments
+            *references
         )
         return handle

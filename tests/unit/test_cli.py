@@ -13,6 +13,7 @@ import pytest
 
 from memory.cli import main
 from memory.commands.stop import _wait_for_end
+from memory.data_lock import data_lock
 from memory.errors import DaemonError
 from memory.payloads import blank_status
 from tests.unit.fake_daemon import FakeDaemon
@@ -189,27 +190,24 @@ def test_a_pending_configuration_shows_as_disabled(home, capsys):
     assert json.loads(capsys.readouterr().out)["state"] == "disabled"
 
 
-def test_stop_waits_until_the_process_is_gone(daemon, monkeypatch, capsys):
+def test_stop_waits_until_the_lock_is_free(daemon, monkeypatch, capsys):
     daemon.will_answer({})
-    alive = iter([True, True, False])
-    monkeypatch.setattr("memory.commands.stop.is_alive", lambda _pid: next(alive))
+    held = iter([True, True, False])
+    monkeypatch.setattr("memory.commands.stop.is_held", lambda _data: next(held))
     monkeypatch.setattr("memory.commands.stop._POLL_S", 0.001)
 
     assert main(["stop"]) == 0
     assert daemon.requests == [{"command": "stop"}]
     assert capsys.readouterr().out == "memory: stopped\n"
-    assert list(alive) == []
+    assert list(held) == []
 
 
-def test_stop_gives_up_on_a_daemon_that_does_not_end_and_never_kills_it(monkeypatch):
+def test_stop_gives_up_on_a_daemon_that_does_not_end(tmp_path):
     waits = []
-    signals = set()
-    monkeypatch.setattr(os, "kill", lambda _pid, signal: signals.add(signal))
 
-    with pytest.raises(DaemonError, match=r"still runs after 60 s"):
-        _wait_for_end(4242, waits.append)
+    with data_lock(tmp_path), pytest.raises(DaemonError, match=r"still runs after 60 s"):
+        _wait_for_end(tmp_path, waits.append)
     assert sum(waits) == pytest.approx(60)
-    assert signals == {0}
 
 
 def test_stop_without_a_daemon_is_an_error_with_a_remedy(capsys):
