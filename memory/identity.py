@@ -80,8 +80,8 @@ def decide(recorded: Recorded | None, header: Identity | None, configured: Ident
     """
     known = recorded is not None and _differences(recorded, _as_recorded(configured)) == ""
     if header is None:
-        state = "embedding.json is missing too" if recorded is None else "there is no saved index"
-        return Decision(load=False, probe=not known, reason=f"{state}; every file is embedded")
+        reason = "there is no saved index; every file is embedded"
+        return Decision(load=False, probe=not known, reason=reason)
     changed = _differences(header, configured)
     if changed:
         return Decision(load=False, probe=not known, reason=f"{changed}; every file is embedded")
