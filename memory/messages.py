@@ -261,3 +261,12 @@ class ContextSection:
     rows: tuple[MemoryRow, ...]
     degraded: str
     """Why only the text side answered; empty if both did."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaveReceipt:
+    """Answer to a fact that was handed over for saving."""
+
+    event_id: str
+    state: str
+    """``queued``, ``already queued`` or ``already saved``."""
