@@ -70,7 +70,8 @@ def start_cluster(config: RayConfig, data: Path) -> None:
     if config.cluster.address != "local":
         ray.init(address=config.cluster.address, **common)
         return
-    folder = runtime_folder(data)
+    # Ray opens its own folder to everybody, so that one lies inside ours.
+    folder = runtime_folder(data) / "ray"
     remove_old_sessions(folder)
     ray.init(
         address="local",

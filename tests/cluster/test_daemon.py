@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
+import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -98,6 +101,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
     if home.daemon is not None and home.daemon.poll() is None:
         home.daemon.terminate()
         home.daemon.wait(PATIENCE_S)
+    shutil.rmtree(runtime_folder(home.data))
 
 
 def test_the_main_job_from_first_start_to_second(home: Home) -> None:
@@ -108,6 +112,9 @@ def test_the_main_job_from_first_start_to_second(home: Home) -> None:
     first = home.answer("status")
     assert first["state"] == "ready"
     assert first["embedded_inputs"] == 5
+    assert stat.S_IMODE(runtime_folder(home.data).stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in home.data.iterdir()} == {0o600}
+    assert _listening_beyond_loopback(home) == []
 
     second = home.memory("start", "--workspace", str(home.workspace))
     assert second.returncode == 1
@@ -139,7 +146,7 @@ def test_the_main_job_from_first_start_to_second(home: Home) -> None:
     home.wait_for(lambda status: not status["pending"])
     home.wait_for(lambda _status: "IndexKeeper was restarted" in home.printed())
     assert _paths(home) == ["wiki/alice.md", "wiki/robert.md"]
-    assert "memory: indexed wiki/alice.md (1 embedded, 0 reused, 1 kept, 1 removed)" in home.printed()
+    assert "alice.md (1 embedded, 0 reused, 1 kept, 1 removed)" in home.printed()
 
     ours = _processes_of(home)
     assert home.memory("stop").returncode == 0
@@ -169,6 +176,21 @@ def _pid(status: Any, name: str) -> int:
 
 def _restarts(status: Any) -> int:
     return sum(actor["restarts"] for actor in status["actors"])
+
+
+def _listening_beyond_loopback(home: Home) -> list[str]:
+    """Returns the addresses of our processes that another machine could reach (FAULTS 75)."""
+    return [
+        f"{process.name()} {connection.laddr.ip}:{connection.laddr.port}"
+        for process in _processes_of(home)
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN and not _is_loopback(connection.laddr.ip)
+    ]
+
+
+def _is_loopback(address: str) -> bool:
+    found = ipaddress.ip_address(address)
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
 
 
 def _processes_of(home: Home) -> list[psutil.Process]:
