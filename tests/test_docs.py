@@ -105,6 +105,16 @@ def test_every_local_model_is_in_the_readme_with_its_dimension(model: str) -> No
     assert re.search(rf"^\| `{model}` \|[^|]+\| {dim} \|", README, re.MULTILINE)
 
 
+@pytest.mark.parametrize("package", ["actors", "memory"])
+def test_every_module_stands_in_the_architecture(package: str) -> None:
+    modules = [
+        path.stem for path in (ROOT / package).glob("*.py") if not path.stem.startswith("__")
+    ]
+
+    assert modules
+    assert [name for name in modules if f"`{name}`" not in ARCHITECTURE] == []
+
+
 def test_every_error_class_stands_in_the_tree_of_its_module() -> None:
     names = [name for name, value in vars(errors).items() if inspect.isclass(value)]
 
