@@ -25,6 +25,8 @@ class Console:
         self._progress: Progress | None = None
         self._task: TaskID | None = None
         self._most_pending = 0
+        self._failing: set[tuple[str, str]] = set()
+        self._is_missing = False
 
     def say(self, text: str) -> None:
         """Prints one line."""
@@ -59,8 +61,18 @@ class Console:
         self.close()
         files, chunks = _count(status["files"], "file"), _count(status["chunks"], "chunk")
         self.say(f"plugin live with {files} / {chunks} indexed")
-        for failed in status["failed"]:
-            self.say(f"{sanitize_path(failed['path'])}: {failed['stage']}: {failed['reason']}")
+
+    def problems(self, status: StatusPayload) -> None:
+        """Prints once each: a file that fails, and a workspace that vanished or came back."""
+        failing = {(failed["path"], failed["reason"]) for failed in status["failed"]}
+        for path, reason in sorted(failing - self._failing):
+            self.say(f"{sanitize_path(path)} failed and is tried again: {reason}")
+        self._failing = failing
+        is_missing = status["state"] == "workspace_missing"
+        if is_missing != self._is_missing:
+            news = "missing; the index keeps what it has" if is_missing else "back"
+            self.say(f"workspace is {news}")
+        self._is_missing = is_missing
 
     def indexed(self, entry: FileIndexed) -> None:
         """Prints what a change on disk cost."""

@@ -18,6 +18,8 @@ from memory.errors import ConfigError
 from memory.yaml_file import read_yaml
 
 RAY_CONFIG_NAME = "ray_config.yaml"
+MAX_DEFAULT_WORKERS = 4
+"""A worker holds a model: about 350 MB with the default one."""
 
 
 class ClusterOptions(Group):
@@ -43,11 +45,11 @@ class EmbedderOptions(Group):
     """``embedder``: size of the pool."""
 
     workers: int = Field(default=0, ge=0, le=1_000)
-    """Number of Embedder workers; 0 for one per CPU core."""
+    """Number of Embedder workers; 0 for one per CPU core, at most MAX_DEFAULT_WORKERS."""
 
     def num_workers(self) -> int:
         """Returns the number of workers to start."""
-        return self.workers or os.cpu_count() or 1
+        return self.workers or min(os.cpu_count() or 1, MAX_DEFAULT_WORKERS)
 
 
 class ActorOptions(Group):

@@ -14,6 +14,7 @@ from actors.cluster import runtime_folder, start_cluster, stop_cluster
 from actors.console import Console
 from actors.control import ControlServer
 from actors.logs import ray_speaks_into
+from actors.loops import run_forever
 from actors.ray_config import load_ray_config
 from actors.reporting import Reporter
 from actors.system import start
@@ -70,6 +71,7 @@ class Service:
         self._clock = SystemClock()
         self._stopping = asyncio.Event()
         self._exit_code = 0
+        self._last_line, self._is_live = 0, False
         self._system = start(settings, locations, ray_config)
         self._reporter = Reporter(
             self._system, model_info(str(memory.embeddings.provider), memory.embeddings.model)
@@ -87,7 +89,7 @@ class Service:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stopping.set)
         await self._control.start()
-        progress = asyncio.create_task(self._show_progress())
+        progress = asyncio.create_task(run_forever(self._show, clock=self._clock))
         confirmation = asyncio.create_task(self._confirm_model())
         try:
             await self._stopping.wait()
@@ -111,23 +113,25 @@ class Service:
             self._exit_code = 1
             self._stopping.set()
 
-    async def _show_progress(self) -> None:
-        """Prints progress, the live line once, and a line per indexed file after that."""
-        last_line, live = 0, False
-        while True:
-            status = await self._reporter.status()
-            activity = await self._activity(last_line)
-            last_line = activity[-1].number if activity else last_line
-            for name, pid in self._reporter.restarted():
-                self._console.say(f"{name} was restarted, now process {pid}")
-            if live:
-                for entry in activity:
-                    self._console.indexed(entry)
-            else:
-                self._console.progress(status)
-                if live := status["ready"]:
-                    self._console.live(status)
-            await self._clock.sleep(POLL_S)
+    async def _show(self) -> None:
+        """Prints what is new: progress until the live line, then a line per changed file."""
+        status = await self._reporter.status()
+        for name, pid in self._reporter.restarted():
+            self._console.say(f"{name} was restarted, now process {pid}")
+            if name == "Chunker":
+                self._last_line = 0  # a fresh Chunker counts from one again
+        activity = await self._activity(self._last_line)
+        self._last_line = activity[-1].number if activity else self._last_line
+        if self._is_live:
+            for entry in activity:
+                self._console.indexed(entry)
+        else:
+            self._console.progress(status)
+            if status["ready"]:
+                self._is_live = True
+                self._console.live(status)
+        self._console.problems(status)
+        await self._clock.sleep(POLL_S)
 
     async def _activity(self, after: int) -> tuple[FileIndexed, ...]:
         try:
