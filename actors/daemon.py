@@ -16,6 +16,7 @@ from memory.config import disabled_reason, load
 from memory.data_lock import data_lock
 from memory.errors import MemoryPluginError
 from memory.locations import Locations
+from memory.providers.factory import model_info
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if (reason := disabled_reason(settings)) is not None:
             print(reason, file=sys.stderr)  # noqa: T201 - the daemon's own output
             return 1
+        embeddings = settings.memory.embeddings
+        model_info(str(embeddings.provider), embeddings.model)  # refuses before Ray starts
         with data_lock(locations.data):
             from actors.service import run  # noqa: PLC0415 - imports ray
 

@@ -29,6 +29,9 @@ def test_every_kind_of_actor_may_be_killed_while_files_change(running: Running) 
         )
         running.wait_until_equal()
 
+    running.kill("EmbedderPool")  # again: a second restart needs its arguments once more
+    running.write("wiki/last.md", "# Last\n\nWritten at the end.\n")
+    running.wait_until_equal()
     section = running.get(running.system.provider.section.remote("what was written after"))
     assert section.degraded == ""
     assert section.rows
