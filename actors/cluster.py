@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import ray
 
-from memory.errors import StoreError
+from actors.logs import RAY_LOG_NAME
+from memory.errors import DaemonError, StoreError
 
 if TYPE_CHECKING:
     from actors.ray_config import RayConfig
@@ -26,6 +27,7 @@ MIB = 1024 * 1024
 MAX_FOLDER_BYTES = 40
 """Ray's socket paths add about 60 bytes and must stay below 107."""
 LOGGING_HOOK = "actors.logs.configure"
+LOCAL_ADDRESS = "local"
 
 
 def data_key(data: Path) -> str:
@@ -60,28 +62,40 @@ def start_cluster(config: RayConfig, data: Path) -> None:
     """Starts a private Ray or joins the configured one; takes about seven seconds.
 
     ``RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0`` must be in the environment before ray is imported.
+
+    Raises:
+        DaemonError: Ray did not start, or the cluster could not be joined.
     """
-    common: dict[str, Any] = {
+    address = config.cluster.address
+    options: dict[str, Any] = {
+        "address": address,
         "namespace": namespace_of(config, data),
         "configure_logging": False,
         "log_to_driver": False,
         "runtime_env": {"worker_process_setup_hook": LOGGING_HOOK},
     }
-    if config.cluster.address != "local":
-        ray.init(address=config.cluster.address, **common)
-        return
+    if address == LOCAL_ADDRESS:
+        options |= _private_options(config, data)
+    try:
+        ray.init(**options)
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise DaemonError(
+            f"Ray at {address!r} did not start: {reason}; see {RAY_LOG_NAME}"
+        ) from error
+
+
+def _private_options(config: RayConfig, data: Path) -> dict[str, Any]:
     # Ray opens its own folder to everybody, so that one lies inside ours.
     folder = runtime_folder(data) / "ray"
     remove_old_sessions(folder)
-    ray.init(
-        address="local",
-        include_dashboard=config.dashboard.enabled,
-        dashboard_host=config.dashboard.host,
-        dashboard_port=config.dashboard.port,
-        object_store_memory=config.cluster.object_store_mi_b * MIB,
-        _temp_dir=str(folder),
-        **common,
-    )
+    return {
+        "include_dashboard": config.dashboard.enabled,
+        "dashboard_host": config.dashboard.host,
+        "dashboard_port": config.dashboard.port,
+        "object_store_memory": config.cluster.object_store_mi_b * MIB,
+        "_temp_dir": str(folder),
+    }
 
 
 def remove_old_sessions(folder: Path) -> None:
