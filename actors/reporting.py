@@ -102,6 +102,10 @@ class Reporter:
                 }
                 for failed in self._chunker.failed
             ]
+            status["skipped"] = [
+                {"path": skipped.path, "reason": skipped.reason}
+                for skipped in self._chunker.skipped
+            ]
             status["last_reconcile_age_s"] = self._age(self._chunker.last_reconcile_at)
         if self._pool is not None:
             status["embedded_inputs"] = self._pool.num_embedded

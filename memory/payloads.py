@@ -103,6 +103,13 @@ class FailedPayload(TypedDict):
     """Unix time, seconds."""
 
 
+class SkippedPayload(TypedDict):
+    """A file of the workspace that is not indexed."""
+
+    path: str
+    reason: str
+
+
 class EmbeddingPayload(TypedDict):
     """Which model made the vectors; empty and 0 while there are none."""
 
@@ -129,6 +136,7 @@ class StatusPayload(TypedDict):
     chunks: int
     pending: int
     failed: list[FailedPayload]
+    skipped: list[SkippedPayload]
     embedding: EmbeddingPayload
     embedded_inputs: int
     """Texts sent to the model since the daemon started."""
@@ -228,6 +236,7 @@ def blank_status(state: State) -> StatusPayload:
         "chunks": 0,
         "pending": 0,
         "failed": [],
+        "skipped": [],
         "embedding": {"provider": "", "model": "", "dimension": 0},
         "embedded_inputs": 0,
         "tokens": 0,

@@ -116,6 +116,9 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
     for failed in status["failed"]:
         reason = sanitize_cell(failed["reason"])
         yield f"- failed: `{sanitize_path(failed['path'])}` ({failed['stage']}): {reason}"
+    for skipped in status["skipped"]:
+        reason = sanitize_cell(skipped["reason"])
+        yield f"- skipped: `{sanitize_path(skipped['path'])}`: {reason}"
     for actor in status["actors"]:
         yield f"- actor {actor['name']}: {actor['state']}, pid {actor['pid']}"
 

@@ -99,6 +99,7 @@ def test_a_blank_status_knows_nothing_and_is_not_shared():
         "chunks",
         "pending",
         "failed",
+        "skipped",
         "embedding",
         "embedded_inputs",
         "tokens",

@@ -71,7 +71,8 @@ def test_nothing_from_a_file_is_live_in_any_answer():
     status = blank_status("ready") | {
         "failed": [
             {"path": evil, "stage": "read", "reason": evil, "attempts": 1, "retry_at": 0.0},
-        ]
+        ],
+        "skipped": [{"path": evil, "reason": evil}],
     }
     texts = [
         search_markdown(answer(hit(evil, headlines=evil, snippet=evil), degraded=evil)),
@@ -134,6 +135,7 @@ def test_a_status_tells_state_counts_failures_and_actors():
         "failed": [
             {"path": "x.md", "stage": "embed", "reason": "bad", "attempts": 2, "retry_at": 0.0}
         ],
+        "skipped": [{"path": "y.md", "reason": "too large"}],
         "actors": [{"name": "Watcher", "pid": 7, "restarts": 0, "state": "alive"}],
     }
 
@@ -146,6 +148,7 @@ def test_a_status_tells_state_counts_failures_and_actors():
         "- embedded since the start: 0 texts\n"
         "- on disk: written 2 hours ago\n"
         "- failed: `x.md` (embed): bad\n"
+        "- skipped: `y.md`: too large\n"
         "- actor Watcher: alive, pid 7\n"
     )
 
