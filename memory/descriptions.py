@@ -83,6 +83,7 @@ def _first_line(blocks: Sequence[Block], lines: Sequence[str]) -> str:
 
 
 _TEXT = frozenset({"text", "code_inline"})
+_BREAKS = frozenset({"softbreak", "hardbreak"})
 
 
 def _label(link: re.Match[str]) -> str:
@@ -103,4 +104,5 @@ def _texts(tokens: Iterable[Token]) -> Iterator[str]:
 def _shown(child: Token) -> str:
     if child.type in _TEXT or child.type == "image":
         return child.content
-    return "" if child.type == "html_inline" and not child.content.startswith("<br") else " "
+    is_break = child.type in _BREAKS or child.content.startswith("<br")
+    return " " if is_break else ""
