@@ -1,0 +1,227 @@
+"""What is measured, each phase in a process of its own?
+
+A phase takes a folder for files that later phases use, and the number of chunks; it returns figures
+by name, with a peer or a physical limit beside each.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import corpus
+import numpy as np
+from embedding import bare_loop, generated_texts
+from markdown_it import MarkdownIt
+from measuring import median_seconds, percentiles, percentiles_ms, seconds
+
+from memory.analysis import Analyzer
+from memory.chunk_limits import chunk_limits
+from memory.fusion import Weights
+from memory.index import IndexSettings, MemoryIndex
+from memory.markdown import parse_file
+from memory.messages import FileUpdate, Query
+from memory.providers.factory import model_info, open_embedder
+from memory.providers.local import LOCAL, MINILM
+from memory.snapshot import SNAPSHOT_NAME, SnapshotFile, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+INFO = model_info(LOCAL, MINILM)
+ENGLISH = "english"
+NUM_QUERIES = 200
+NUM_EDITS = 50
+LIMIT = 5
+REPEATS = 5
+EMBEDDING_REPEATS = 3
+SCAN_ROWS = 50
+
+
+def parsing(_folder: Path, num_chunks: int) -> dict[str, float]:
+    """Markdown to chunks, tokens counted as the model does; peer: the CommonMark parser alone."""
+    sources = list(corpus.files(num_chunks))
+    limits = chunk_limits(None, INFO)
+    chunks = [len(parse_file(source, limits=limits).chunks) for source in sources[:1]]  # warm
+
+    def parse() -> None:
+        chunks[:] = [len(parse_file(source, limits=limits).chunks) for source in sources]
+
+    parser = MarkdownIt("commonmark")
+    texts = [source.data.decode() for source in sources]
+    duration = seconds(parse)
+    return {
+        "chunks/s": sum(chunks) / duration,
+        "MB/s": sum(source.size for source in sources) / 1e6 / duration,
+        "times of markdown-it alone": duration / seconds(lambda: list(map(parser.parse, texts))),
+    }
+
+
+def indexing(folder: Path, num_chunks: int) -> dict[str, float]:
+    """Chunks to rows, vectors given, one file at a time; leaves the index for later phases."""
+    limits = chunk_limits(None, INFO)
+    parsed = [parse_file(source, limits=limits) for source in corpus.files(num_chunks)]
+    names = [tuple({chunk.content_hash: None for chunk in file.chunks}) for file in parsed]
+    updates = [
+        FileUpdate(file.path, file, hashes, corpus.vectors(hashes, INFO.dim))
+        for file, hashes in zip(parsed, names, strict=True)
+    ]
+    index = MemoryIndex(INFO, Analyzer(ENGLISH), IndexSettings(), epoch="benchmark")
+    duration = seconds(lambda: [index.apply(update) for update in updates])
+    write(folder / SNAPSHOT_NAME, index.snapshot(), saved_at=0.0)
+    edits = [
+        1000 * seconds(lambda edit=edit: index.apply(edit))  # type: ignore[misc]
+        for update in updates[:: max(1, len(updates) // NUM_EDITS)]
+        for edit in (FileUpdate(update.path, None), update)
+    ]
+    rows = index.status().num_chunks
+    return {"rows/s": rows / duration, **{f"edit {k}": v for k, v in percentiles(edits).items()}}
+
+
+def querying(folder: Path, _num_chunks: int) -> dict[str, float]:
+    """Searches of 2 to 12 words; peers: Whoosh's own searcher, a bare FAISS scan."""
+    words = corpus.Words(seed=11)
+    chance = np.random.default_rng(11)
+    texts = [words.text(int(chance.integers(2, 13))) for _ in range(NUM_QUERIES)]
+    asked = corpus.vectors(texts, INFO.dim)
+    figures: dict[str, float] = {}
+    for mode, weights in {
+        "hybrid": Weights(0.5, 0.5),
+        "text": Weights(1.0, 0.0),
+        "vector": Weights(0.0, 1.0),
+    }.items():
+        index = _restored(folder, weights)
+        searches: list[Callable[[], object]] = [
+            lambda text=text, row=row, index=index: index.search(Query(text, LIMIT), row)  # type: ignore[misc]
+            for text, row in zip(texts, asked, strict=True)
+        ]
+        figures |= {f"{mode} {name}": value for name, value in percentiles_ms(searches).items()}
+    figures |= _whoosh_peer(folder, texts[: NUM_QUERIES // 8])
+    return figures | _faiss_peer(folder, asked)
+
+
+def _whoosh_peer(folder: Path, texts: list[str]) -> dict[str, float]:
+    from whoosh.filedb.filestore import RamStorage
+    from whoosh.query import Or, Term
+
+    from memory.records import decode_stream
+
+    storage = RamStorage()
+    with SnapshotFile(folder / SNAPSHOT_NAME) as snapshot:
+        storage.files = dict(decode_stream(snapshot.read("text")))
+    analyzer = Analyzer(ENGLISH)
+    with storage.open_index().searcher() as searcher:
+        fields = ("path", "headlines", "context", "content", "meta")
+        queries = [
+            Or([Term(field, term) for term in analyzer.query_terms(text) for field in fields])
+            for text in texts
+        ]
+        peer = percentiles_ms([lambda q=q: searcher.search(q, limit=200) for q in queries])  # type: ignore[misc]
+    return {f"Whoosh's searcher {name}": value for name, value in peer.items()}
+
+
+def _faiss_peer(folder: Path, asked: np.ndarray) -> dict[str, float]:
+    import faiss
+
+    faiss.omp_set_num_threads(1)
+    with SnapshotFile(folder / SNAPSHOT_NAME) as snapshot:
+        block = np.frombuffer(snapshot.read("vectors"), "<f4").reshape(-1, INFO.dim)
+    flat = faiss.IndexFlatIP(INFO.dim)
+    flat.add(np.ascontiguousarray(block))
+    scans = [lambda row=row: flat.search(row[None], SCAN_ROWS) for row in asked]  # type: ignore[misc]
+    return {f"bare FAISS scan {name}": value for name, value in percentiles_ms(scans).items()}
+
+
+def persisting(folder: Path, _num_chunks: int) -> dict[str, float]:
+    """Snapshot out and in; limits: writing and syncing, and reading, the same bytes."""
+    path = folder / SNAPSHOT_NAME
+    index = _restored(folder, Weights())
+    data = path.read_bytes()
+    plain = folder / "plain.bin"
+
+    def write_plain() -> None:
+        with plain.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+
+    save = median_seconds(lambda: write(path, index.snapshot(), saved_at=0.0), REPEATS)
+    load = median_seconds(lambda: _restored(folder, Weights()), REPEATS)
+    return {
+        "MB": len(data) / 1e6,
+        "save ms": 1000 * save,
+        "write and sync of the bytes ms": 1000 * median_seconds(write_plain, REPEATS),
+        "load ms": 1000 * load,
+        "read of the bytes ms": 1000 * median_seconds(plain.read_bytes, REPEATS),
+    }
+
+
+def cold_commands(folder: Path, _num_chunks: int) -> dict[str, float]:
+    """Whole processes of the command line; limit: a Python that does nothing."""
+    with SnapshotFile(folder / SNAPSHOT_NAME) as snapshot:
+        path = next(_paths(snapshot))
+    where = ["--data", str(folder), "--config", str(folder / "none.yml")]
+    (folder / "none.yml").write_text("memory: {embeddings: {provider: local}}\n")
+    commands = {
+        "python -c pass": ["-c", "pass"],
+        "list": ["-m", "memory", "list", *where],
+        "show": ["-m", "memory", "show", path, *where],
+        "search": ["-m", "memory", "search", "harbour water", *where],
+    }
+    return {
+        f"{name} s": median_seconds(lambda words=words: _run(words), REPEATS)  # type: ignore[misc]
+        for name, words in commands.items()
+    }
+
+
+def embedding(_folder: Path, num_chunks: int) -> dict[str, float]:
+    """The pool with one worker on Ray against a bare loop in a process of its own."""
+    import pool_on_ray
+
+    texts = generated_texts(max(16, num_chunks // 150))
+    bare, pooled = [], []
+    with pool_on_ray.running(INFO) as embed:
+        embed(texts[:2])
+        for _ in range(EMBEDDING_REPEATS):
+            bare.append(float(_run([__file__, str(len(texts))])))
+            pooled.append(len(texts) / seconds(lambda: embed(texts)))
+    loop, pool = statistics.median(bare), statistics.median(pooled)
+    return {"bare loop texts/s": loop, "pool texts/s": pool, "pool / bare loop": pool / loop}
+
+
+PHASES = {
+    "parsing": parsing,
+    "embedding": embedding,
+    "indexing": indexing,
+    "querying": querying,
+    "persisting": persisting,
+    "cold commands": cold_commands,
+}
+
+
+def _restored(folder: Path, weights: Weights) -> MemoryIndex:
+    with SnapshotFile(folder / SNAPSHOT_NAME) as snapshot:
+        return MemoryIndex.restore(
+            snapshot, INFO, Analyzer(ENGLISH), IndexSettings(weights=weights), epoch="benchmark"
+        )
+
+
+def _paths(snapshot: SnapshotFile) -> object:
+    from memory.records import decode_files
+
+    return (stored.summary.path for stored in decode_files(snapshot.read("files")))
+
+
+def _run(words: list[str]) -> str:
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+if __name__ == "__main__":
+    embedder = open_embedder(INFO)
+    embedder.embed_query("warm")
+    print(bare_loop(embedder, generated_texts(int(sys.argv[1]))))
