@@ -13,6 +13,8 @@ import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from memory.atomic_file import OsDisk
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -49,6 +51,8 @@ class Outbox:
         self._path = path
         self._pending: dict[str, SkillEvent] = {}
         self._acknowledged: set[str] = set()
+        self._ends_torn = False
+        """Whether the file may end in half a line, which the next one must not be glued to."""
         self._replay()
 
     @property
@@ -90,16 +94,24 @@ class Outbox:
     def _append(self, record: dict[str, object]) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        line = json.dumps(record).encode() + b"\n"
+        if self._ends_torn:
+            line = b"\n" + line
+        disk = OsDisk()
         try:
-            os.write(descriptor, json.dumps(record).encode() + b"\n")
-            os.fsync(descriptor)
+            self._ends_torn = True  # until the whole line is known to be there
+            disk.write(descriptor, line)
+            disk.fsync(descriptor)
+            self._ends_torn = False
         finally:
             os.close(descriptor)
 
     def _replay(self) -> None:
         if not self._path.exists():
             return
-        for line in self._path.read_bytes().splitlines():
+        data = self._path.read_bytes()
+        self._ends_torn = not data.endswith(b"\n") and bool(data)
+        for line in filter(None, data.split(b"\n")):
             try:
                 record = json.loads(line)
                 if "event" in record:

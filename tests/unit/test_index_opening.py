@@ -1,0 +1,177 @@
+"""What the owner of a data folder does with whatever it finds there (FAULTS 8-13)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from memory.analysis import Analyzer
+from memory.config import EmbeddingsSettings, MemorySettings
+from memory.identity import EMBEDDING_JSON, write_embedding_json
+from memory.index import IndexSettings, MemoryIndex
+from memory.index_opening import open_or_create
+from memory.messages import Query
+from memory.snapshot import SNAPSHOT_NAME, write
+from tests.doubles import HashEmbedder
+from tests.unit.building import parsed, put
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MODEL = HashEmbedder().info
+SETTINGS = MemorySettings(embeddings=EmbeddingsSettings(provider="local"))
+NOW = 1_700_000_000.0
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data folder as a daemon leaves it: one file of one chunk."""
+    index = MemoryIndex(MODEL, Analyzer("english"), IndexSettings(), epoch="before")
+    put(index, HashEmbedder(), parsed("a.md", ["Ships sailed."]))
+    write(tmp_path / SNAPSHOT_NAME, index.snapshot(), saved_at=NOW)
+    write_embedding_json(tmp_path, index.identity)
+    return tmp_path
+
+
+def opened(data: Path, *, model=MODEL, settings=SETTINGS):
+    index, report = open_or_create(
+        settings, model, data=data, workspace=data, epoch="after", now=NOW
+    )
+    return [file.path for file in index.files()], report, index
+
+
+def set_aside(data: Path) -> list[str]:
+    return [path.name for path in data.iterdir() if ".bad-" in path.name]
+
+
+def test_what_was_saved_is_there_again_and_needs_nothing(data):
+    paths, report, _index = opened(data)
+
+    assert paths == ["a.md"]
+    assert (report.needs_probe, report.reason) == (False, "")
+
+
+def test_an_empty_folder_gives_an_empty_index_and_a_reason(tmp_path):
+    paths, report, _index = opened(tmp_path)
+
+    assert paths == []
+    assert report.needs_probe
+    assert report.reason == "there is no saved index; every file is embedded"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda raw: b"",
+        lambda raw: b"\0" * 64,
+        lambda raw: raw[: len(raw) // 2],
+        lambda raw: raw[:-1] + bytes([raw[-1] ^ 1]),
+        lambda raw: raw[:100] + bytes([raw[100] ^ 128]) + raw[101:],
+        lambda raw: b"not ours at all, " + raw,
+    ],
+    ids=["empty", "zeros", "half", "last bit", "header bit", "other magic"],
+)
+def test_an_unreadable_snapshot_is_set_aside_once_and_built_anew(data, damage):
+    """FAULTS 8, 9, 10: no error reaches the daemon, and nothing is thrown away."""
+    path = data / SNAPSHOT_NAME
+    damaged = damage(path.read_bytes())
+    path.write_bytes(damaged)
+
+    paths, report, _index = opened(data)
+
+    assert paths == []
+    assert len(set_aside(data)) == 1
+    assert (data / set_aside(data)[0]).read_bytes() == damaged
+    assert not path.exists()
+    assert "kept as memory.msp.bad-" in report.reason
+    assert opened(data)[0] == []
+    assert len(set_aside(data)) == 1
+
+
+def test_a_snapshot_of_another_format_version_is_set_aside(data):
+    """FAULTS 13."""
+    path = data / SNAPSHOT_NAME
+    raw = bytearray(path.read_bytes())
+    raw[8] += 1
+    path.write_bytes(raw)
+
+    paths, report, _index = opened(data)
+
+    assert paths == []
+    assert "format 2, expected 1" in report.reason
+    assert len(set_aside(data)) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"model": "other"}, "model changed from hash-16 to other"),
+        ({"provider": "other"}, "provider changed from fake to other"),
+        ({"dim": 32}, "dimension changed from 16 to 32"),
+        ({"base_url": "http://127.0.0.1/"}, "base URL changed from none to http://127.0.0.1/"),
+    ],
+)
+def test_another_identity_starts_empty_with_the_reason(data, change, reason):
+    paths, report, _index = opened(data, model=replace(MODEL, **change))
+
+    assert paths == []
+    assert report.reason == f"{reason}; every file is embedded"
+    assert set_aside(data) == []
+
+
+def test_another_language_rebuilds_the_text_half_without_any_embedding(data):
+    """SPEC E5."""
+    german = SETTINGS.model_copy(update={"language": "german"})
+
+    paths, report, index = opened(data, settings=german)
+
+    assert paths == ["a.md"]
+    assert report.reason == ""
+    assert [hit.path for hit in index.search(Query("ships", 5), None).hits] == ["a.md"]
+
+
+def test_a_removed_embedding_json_asks_for_one_trial_call_and_keeps_the_index(data):
+    """FAULTS 12."""
+    (data / EMBEDDING_JSON).unlink()
+
+    paths, report, index = opened(data)
+
+    assert paths == ["a.md"]
+    assert report.needs_probe
+    assert not index.confirm_dimension(16)
+    assert index.confirm_dimension(8)
+    assert index.files() == ()
+
+
+def test_a_removed_snapshot_embeds_anew_without_a_trial_call(data):
+    """FAULTS 12."""
+    (data / SNAPSHOT_NAME).unlink()
+
+    paths, report, _index = opened(data)
+
+    assert paths == []
+    assert not report.needs_probe
+    assert report.reason == "there is no saved index; every file is embedded"
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"provider": 1}', b"[" * 100_000])
+def test_a_nonsense_embedding_json_counts_as_removed(data, content):
+    """FAULTS 11: the header inside the snapshot is the truth."""
+    (data / EMBEDDING_JSON).write_bytes(content)
+
+    paths, report, _index = opened(data)
+
+    assert paths == ["a.md"]
+    assert report.needs_probe
+
+
+def test_an_embedding_json_that_disagrees_does_not_win_over_the_header(data):
+    """FAULTS 11."""
+    write_embedding_json(data, replace(opened(data)[2].identity, model="other"))
+
+    paths, report, _index = opened(data)
+
+    assert paths == ["a.md"]
+    assert "out of date" in report.reason
