@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import warnings
 from typing import TYPE_CHECKING, final
 
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
@@ -114,6 +115,8 @@ def start_observing(
     Returns:
         None if the folder does not exist.
     """
+    # watchdog warns, in many kilobytes, whenever a folder comes back that it has seen before.
+    warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning)
     overflow = _OverflowListener(on_overflow)
     for observer, mode in ((Observer(), "events"), (PollingObserver(timeout=2), "polling")):
         observer.schedule(_Handler(str(root), listener), str(root), recursive=True)

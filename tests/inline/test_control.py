@@ -1,0 +1,112 @@
+"""The daemon's socket, asked by the real client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import stat
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from actors.control import MAX_REQUEST_BYTES, SOCKET_NAME, ControlServer
+from memory.daemon_client import ADDRESS_NAME, request
+from memory.errors import DaemonError, WorkspaceError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Mapping
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="mem-") as short:
+        yield Path(short)
+
+
+@pytest.fixture
+async def data(folder: Path, tmp_path: Path) -> AsyncIterator[Path]:
+    async def echo(words: Mapping[str, Any]) -> object:
+        return dict(words)
+
+    async def refuse(_words: Mapping[str, Any]) -> object:
+        raise WorkspaceError("a.md", "not in the index")
+
+    async def break_down(_words: Mapping[str, Any]) -> object:
+        raise ZeroDivisionError("a detail nobody should see")
+
+    async def hang(_words: Mapping[str, Any]) -> object:
+        raise TimeoutError
+
+    server = ControlServer(
+        folder, tmp_path, {"echo": echo, "refuse": refuse, "break": break_down, "hang": hang}
+    )
+    await server.start()
+    yield tmp_path
+    await server.stop()
+    assert not (tmp_path / ADDRESS_NAME).exists()
+    assert not (folder / SOCKET_NAME).exists()
+
+
+async def asked(data: Path, command: str, **words: object) -> Any:
+    return await asyncio.to_thread(request, data, command, 5.0, **words)
+
+
+async def raw(folder: Path, sent: bytes) -> bytes:
+    reader, writer = await asyncio.open_unix_connection(str(folder / SOCKET_NAME))
+    writer.write(sent)
+    writer.write_eof()
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    return answer
+
+
+async def test_an_answer_comes_back_whole_and_only_its_owner_may_ask(data: Path, folder: Path):
+    text = "\u00e9\u2028\U0001f600" * 1000
+
+    assert await asked(data, "echo", query=text) == {"query": text}
+    assert stat.S_IMODE((folder / SOCKET_NAME).stat().st_mode) == 0o600
+    assert stat.S_IMODE((data / ADDRESS_NAME).stat().st_mode) == 0o600
+
+
+async def test_many_may_ask_at_once(data: Path):
+    answers = await asyncio.gather(*(asked(data, "echo", n=number) for number in range(20)))
+
+    assert answers == [{"n": number} for number in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("refuse", "a.md: not in the index"),
+        ("break", "internal error, see the daemon's log"),
+        ("hang", "the index is restarting, try again"),
+        ("unknown", "this request is not understood"),
+    ],
+)
+async def test_an_error_is_one_line_without_details(data: Path, command: str, complaint: str):
+    with pytest.raises(DaemonError) as caught:
+        await asked(data, command)
+
+    assert str(caught.value) == complaint
+
+
+@pytest.mark.parametrize(
+    "sent", [b"\n", b"{}\n", b"[]\n", b"null\n", b"\xff\n", b'{"command": 1}\n']
+)
+async def test_nonsense_is_answered_and_the_server_lives_on(data: Path, folder: Path, sent: bytes):
+    answer = json.loads(await raw(folder, sent))
+
+    assert answer == {"ok": False, "error": "this request is not understood"}
+    assert await asked(data, "echo") == {}
+
+
+async def test_a_giant_request_and_a_lost_client_do_no_harm(data: Path, folder: Path):
+    assert await raw(folder, b"x" * (MAX_REQUEST_BYTES + 10)) == b""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(folder / SOCKET_NAME))
+
+    assert await asked(data, "echo") == {}
