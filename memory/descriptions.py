@@ -29,6 +29,8 @@ _FOOTNOTE_MARK = re.compile(r"\[\^[^\]\s]+\]:?")
 _TASK_BOX = re.compile(r"\A\[[ xX]\]\s")
 _REFERENCE = re.compile(r"\[[^\]\n]+\]:")
 _TAG = re.compile(r"<!--.*?(?:-->|$)|<[^<>]*>", re.DOTALL)
+_TEXT = frozenset({"text", "code_inline"})
+_BREAKS = frozenset({"softbreak", "hardbreak"})
 
 
 @cache
@@ -80,10 +82,6 @@ def _first_line(blocks: Sequence[Block], lines: Sequence[str]) -> str:
     )
     looked_at = islice(candidates, _MAX_CANDIDATES)
     return next((text for text in looked_at if any(map(str.isalnum, text))), "")
-
-
-_TEXT = frozenset({"text", "code_inline"})
-_BREAKS = frozenset({"softbreak", "hardbreak"})
 
 
 def _label(link: re.Match[str]) -> str:
