@@ -85,7 +85,8 @@ class Persister:
         """Returns the state of the snapshot on disk."""
         return PersisterStatus(
             pid=os.getpid(),
-            dirty=self._debounce.due_in(self._clock.monotonic()) is not None,
+            dirty=self._debounce.due_in(self._clock.monotonic()) is not None
+            or self._flushing.locked(),
             saved_at=self._saved_at,
             generation=self._generation,
             num_flushes=self._num_flushes,
