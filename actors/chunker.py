@@ -134,7 +134,7 @@ class Chunker:
     @ray.method
     async def status(self) -> ChunkerStatus:
         """Returns the progress and the failures."""
-        skipped = (*self._skipped_by_scan, *self._refused.values())
+        skipped = {file.path: file for file in (*self._skipped_by_scan, *self._refused.values())}
         return ChunkerStatus(
             pid=os.getpid(),
             workspace_missing=self._workspace_missing,
@@ -142,7 +142,7 @@ class Chunker:
             num_pending=self._queue.pending,
             num_initial=self._num_initial,
             failed=self._queue.failures(now=self._clock.monotonic(), unix_now=self._clock.time()),
-            skipped=tuple(sorted(skipped, key=lambda file: file.path)),
+            skipped=tuple(skipped[path] for path in sorted(skipped)),
             last_reconcile_at=self._last_reconcile_at,
             num_reconciles=self._num_reconciles,
         )
@@ -187,6 +187,8 @@ class Chunker:
             deadline_s=CALL_DEADLINE_S,
         )
         self._skipped_by_scan = scan.skipped
+        present = {stamp.path for stamp in scan.files}
+        self._refused = {path: file for path, file in self._refused.items() if path in present}
         for event in changes(scan, known):
             self._queue.put(key(event.raw_path), event.raw_path, lane=Lane.SCAN)
         if not self._num_reconciles:
@@ -212,6 +214,7 @@ class Chunker:
         except WorkspaceMissing:
             self._workspace_missing = True
             self._queue.done(work.path)
+            self._rescan_wanted.set()  # a scan finds the change once the root is back
             return
         except FileUnsettled as error:
             self._fail(work, stage="read", reason=error.reason)

@@ -1,8 +1,9 @@
 """How is the workspace watched, and when has the watching died?
 
-watchdog loses events without telling (queue overflow), goes deaf when the root is deleted, and
-loses its thread when a handler raises; so the handler never raises, overflows are read from its
-log, and ``is_healthy`` compares the root with the one that is watched.
+watchdog loses events without telling (queue overflow), says nothing of folders that got no watch,
+goes deaf when the root is deleted, and loses its thread when a handler raises; so the handler never
+raises, overflows are read from its log, a spare watch is asked for, and ``is_healthy`` compares the
+root with the one that is watched.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import tempfile
 import warnings
 from typing import TYPE_CHECKING, final
 
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
-from watchdog.observers.polling import PollingObserver
+from watchdog.observers.polling import PollingObserverVFS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +32,10 @@ logger = logging.getLogger(__name__)
 WATCHDOG_LOGGER = "watchdog.observers"
 IGNORED_EVENTS = frozenset({"opened", "closed_no_write", "closed"})
 """``closed`` follows a ``modified`` and exists on Linux only; the others are mere reads."""
+EVENTS_LOST = "events were lost"
+"""Part of the one line that watchdog logs per overflow; a second line tells of its recovery."""
+NO_WATCHES_LEFT = frozenset({errno.ENOSPC, errno.EMFILE})
+POLL_S = 2.0
 JOIN_S = 5.0
 
 
@@ -66,8 +72,11 @@ class _OverflowListener(logging.Handler):
         self._on_overflow = on_overflow
 
     def emit(self, record: logging.LogRecord) -> None:
-        if "overflow" in record.getMessage().lower():
-            self._on_overflow()
+        try:
+            if EVENTS_LOST in record.getMessage():
+                self._on_overflow()
+        except Exception:  # noqa: BLE001 - as every handler: it must not end the thread that logs
+            self.handleError(record)
 
 
 @final
@@ -75,22 +84,30 @@ class Observing:
     """One running observer of one root folder."""
 
     def __init__(
-        self, observer: BaseObserver, root: Path, mode: str, overflow: logging.Handler
+        self,
+        observer: BaseObserver,
+        root: Path,
+        *,
+        identity: tuple[int, int],
+        mode: str,
+        overflow: logging.Handler,
     ) -> None:
         self._observer = observer
         self._root = root
-        self._identity = _identity(root)
+        self._identity = identity
         self._overflow = overflow
         self.mode = mode
         """``events`` or ``polling``."""
 
     def is_healthy(self) -> bool:
         """Returns whether all threads live and the root is still the folder that is watched."""
+        # On Linux one more thread reads the kernel's queue; watchdog does not publish it.
+        reader = getattr(self._observer, "_inotify_fd", self._observer)
+        emitters = self._observer.emitters
+        threads = (self._observer, reader, *emitters)
         return (
-            self._observer.is_alive()
-            and bool(self._observer.emitters)
-            and all(emitter.is_alive() for emitter in self._observer.emitters)
-            and self._identity is not None
+            bool(emitters)
+            and all(thread.is_alive() for thread in threads)
             and _identity(self._root) == self._identity
         )
 
@@ -108,7 +125,7 @@ def start_observing(
     """Starts watching a folder; polls it where the kernel has no watches left.
 
     Args:
-        root: Workspace folder.
+        root: Workspace folder; may be a symbolic link to it.
         listener: Called in another thread with relative paths and whether they are folders.
         on_overflow: Called in another thread when events were lost.
 
@@ -117,24 +134,58 @@ def start_observing(
     """
     # watchdog warns, in many kilobytes, whenever a folder comes back that it has seen before.
     warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning)
+    identity = _identity(root)  # before the start, so that a root replaced meanwhile is noticed
+    if identity is None:
+        return None
+    try:
+        observer, mode = _observe_or_poll(root, listener)
+    except FileNotFoundError:
+        return None
     overflow = _OverflowListener(on_overflow)
-    for observer, mode in ((Observer(), "events"), (PollingObserver(timeout=2), "polling")):
-        observer.schedule(_Handler(str(root), listener), str(root), recursive=True)
-        try:
-            observer.start()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            if error.errno not in {errno.ENOSPC, errno.EMFILE} or mode == "polling":
-                raise
-            logger.warning(
-                "no inotify watches left, polling the workspace instead;"
-                " raise fs.inotify.max_user_watches and max_user_instances"
-            )
-            continue
-        logging.getLogger(WATCHDOG_LOGGER).addHandler(overflow)
-        return Observing(observer, root, mode, overflow)
-    return None
+    logging.getLogger(WATCHDOG_LOGGER).addHandler(overflow)
+    return Observing(observer, root, identity=identity, mode=mode, overflow=overflow)
+
+
+def _observe_or_poll(root: Path, listener: PathsListener) -> tuple[BaseObserver, str]:
+    try:
+        return _started(Observer, root, listener), "events"
+    except OSError as error:
+        if error.errno not in NO_WATCHES_LEFT:
+            raise
+    logger.warning(
+        "no inotify watches left, polling the workspace instead;"
+        " raise fs.inotify.max_user_watches and max_user_instances"
+    )
+    return _started(_poller, root, listener), "polling"
+
+
+def _started(make: Callable[[], BaseObserver], root: Path, listener: PathsListener) -> BaseObserver:
+    """Returns a running observer.
+
+    Raises:
+        OSError: there is no root, or no watch for it or for a folder below it.
+    """
+    folder = os.path.realpath(root)  # watchdog would watch a symbolic link instead of its target
+    observer = make()
+    try:
+        observer.schedule(_Handler(folder, listener), folder, recursive=True)
+        observer.start()
+        _ask_for_a_spare_watch(observer)
+    except BaseException:
+        observer.stop()  # its threads run already
+        raise
+    return observer
+
+
+def _ask_for_a_spare_watch(observer: BaseObserver) -> None:
+    """Raises OSError if no watch is left: watchdog skips such folders below the root silently."""
+    with tempfile.TemporaryDirectory() as folder:
+        observer.unschedule(observer.schedule(FileSystemEventHandler(), folder))
+
+
+def _poller() -> BaseObserver:
+    """Returns an observer that follows no symbolic links, which may form endless loops."""
+    return PollingObserverVFS(os.lstat, os.scandir, polling_interval=POLL_S)
 
 
 def _identity(root: Path) -> tuple[int, int] | None:

@@ -70,6 +70,7 @@ class Watcher:
         """Ends the observer; later changes are found by the scan of the next start."""
         for task in self._tasks:
             task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._observing is not None:
             await asyncio.to_thread(self._observing.stop)
 
@@ -96,15 +97,26 @@ class Watcher:
     async def _check_observer(self) -> None:
         """Replaces an observer that died or whose root was deleted, then asks for a rescan."""
         if self._observing is None or not self._observing.is_healthy():
-            if self._observing is not None:
-                await asyncio.to_thread(self._observing.stop)
-            self._observing = await asyncio.to_thread(
-                start_observing, self._root, self._on_paths, self._on_overflow
-            )
+            if (dead := self._observing) is not None:
+                self._observing = None
+                await asyncio.to_thread(dead.stop)
+            self._observing = await self._start_observing()
             if self._observing is not None:
                 self._num_starts += 1
                 self._ask_for_rescan()
         await self._clock.sleep(HEARTBEAT_S)
+
+    async def _start_observing(self) -> Observing | None:
+        """Starts an observer, and ends it again if this Watcher is stopped meanwhile."""
+        starting = asyncio.ensure_future(
+            asyncio.to_thread(start_observing, self._root, self._on_paths, self._on_overflow)
+        )
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            if (late := await starting) is not None:
+                await asyncio.to_thread(late.stop)
+            raise
 
     def _on_paths(self, raw_paths: tuple[str, ...], is_directory: bool) -> None:  # noqa: FBT001
         """Receives one event in watchdog's thread."""
@@ -116,7 +128,7 @@ class Watcher:
 
     def _note(self, raw_paths: tuple[str, ...], is_directory: bool) -> None:  # noqa: FBT001
         if is_directory:
-            self._rescan = True
+            self._rescan = self._rescan or not all(map(_is_hidden, raw_paths))
         else:
             self._hints.update(dict.fromkeys(filter(is_indexable_name, raw_paths)))
         if len(self._hints) > MAX_HINTS:
@@ -154,3 +166,8 @@ class Watcher:
             self._rescan = self._rescan or rescan
             self._noticed.set()
             raise
+
+
+def _is_hidden(raw_path: str) -> bool:
+    """Tells whether a relative folder lies in one that is never indexed, such as ``.git``."""
+    return any(part.startswith(".") for part in raw_path.split("/")) and raw_path != "."

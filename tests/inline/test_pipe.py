@@ -102,6 +102,47 @@ async def test_a_failed_embedding_keeps_the_old_rows_and_is_tried_again(pipe: Pi
     assert [hit.snippet for hit in hits] == ["New text."]
 
 
+async def test_a_name_that_is_not_unicode_is_skipped_and_holds_up_nothing(pipe: Pipe):
+    """FAULTS 34: its hint carries surrogates, which no encoder takes."""
+    pipe.write("caf\udce9.md", "# A\n\nText.\n")
+    pipe.write("good.md", "# B\n\nText.\n")
+    await pipe.settle()
+
+    await pipe.touched("caf\udce9.md", "good.md", "gone\udcff.md")
+
+    status = await pipe.chunker.status.remote()
+    assert await pipe.paths() == ["good.md"]
+    assert status.failed == ()
+    assert [file.path for file in status.skipped] == ["caf\ufffd.md", "gone\ufffd.md"]
+    await pipe.reconciled()
+    status = await pipe.chunker.status.remote()
+    assert [file.path for file in status.skipped] == ["caf\ufffd.md"]
+
+
+async def test_a_root_that_is_away_for_a_moment_is_compared_at_once(pipe: Pipe):
+    """SPEC D6: the hint that met no root is not lost until the next reconcile."""
+    pipe.write("a.md", "# A\n\nOld.\n")
+    await pipe.settle()
+    real = pipe.chunker.shell._workspace.read
+    elsewhere = pipe.root.with_name("elsewhere")
+
+    def read_while_away(raw_path: str):
+        pipe.root.rename(elsewhere)
+        try:
+            return real(raw_path)
+        finally:
+            elsewhere.rename(pipe.root)
+            pipe.chunker.shell._workspace.read = real
+
+    pipe.chunker.shell._workspace.read = read_while_away
+    pipe.write("a.md", "# A\n\nNew.\n")
+    await pipe.touched("a.md")
+    await pipe.until(lambda: _finds(pipe, "new", "New."))
+
+    assert pipe.clock.monotonic() < RECONCILE_S / 2
+    assert not (await pipe.chunker.status.remote()).workspace_missing
+
+
 async def test_a_vanished_root_is_no_mass_deletion(pipe: Pipe):
     """FAULTS 23."""
     pipe.write("a.md", "# A\n\nText.\n")

@@ -7,14 +7,17 @@ import errno
 import logging
 import os
 import shutil
+import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from ray.exceptions import ActorUnavailableError
+from watchdog.observers.polling import PollingObserver
 
 from actors import observing
+from actors import watcher as watcher_module
 from actors.observing import start_observing
 from actors.watcher import MAX_HINTS, Watcher
 from tests.inline.handles import InlineHandle
@@ -143,6 +146,17 @@ async def test_a_change_of_a_folder_asks_for_a_rescan(watched: Watched, change: 
     await eventually(lambda: watched.chunker.rescans > 0)
 
 
+async def test_folders_that_are_never_indexed_cost_no_rescan(watched: Watched):
+    """Each commit makes folders below ``.git``."""
+    (watched.root / ".git/objects/0b").mkdir(parents=True)
+    shutil.rmtree(watched.root / ".git/objects")
+    await is_quiet(watched)
+    assert watched.chunker.rescans == 0
+
+    (watched.root / ".git").rename(watched.root / "visible")
+    await eventually(lambda: watched.chunker.rescans > 0)
+
+
 async def test_reading_and_foreign_files_raise_no_hint(watched: Watched):
     """FAULTS 30."""
     path = watched.write("a.md")
@@ -175,6 +189,52 @@ async def test_a_root_that_is_deleted_and_made_again_is_watched_again(watched: W
     await eventually(lambda: watched.chunker.rescans > 0)
     await is_quiet(watched)
     assert (await watched.watcher.status()).num_restarts == 1
+
+
+async def test_a_dead_thread_of_watchdog_is_replaced(watched: Watched):
+    """FAULTS 22."""
+    dead = watched.watcher._observing
+    assert dead is not None
+    for emitter in dead._observer.emitters:
+        emitter.stop()
+
+    await eventually(lambda: watched.watcher._observing not in (None, dead))
+    await eventually(lambda: watched.chunker.rescans > 0)
+    await is_quiet(watched)
+    assert (await watched.watcher.status()).num_restarts == 1
+
+
+async def test_a_watcher_that_is_stopped_while_it_starts_leaves_no_thread(
+    tmp_path: Path, monkeypatch
+):
+    entered, may_go_on = threading.Event(), threading.Event()
+    started: list[observing.Observing | None] = []
+
+    def slow(*arguments: Any) -> observing.Observing | None:
+        entered.set()
+        may_go_on.wait(PATIENCE_S)
+        started.append(start_observing(*arguments))
+        return started[-1]
+
+    monkeypatch.setattr(watcher_module, "start_observing", slow)
+    watcher = Watcher(tmp_path, InlineHandle(FakeChunker()))
+    await eventually(entered.is_set)
+    stopping = asyncio.create_task(watcher.stop())
+    await asyncio.sleep(0)
+    may_go_on.set()
+    await stopping
+
+    (observer,) = started
+    assert observer is not None
+    assert not observer.is_healthy()
+
+
+async def test_a_waiting_watcher_says_so_and_stops(tmp_path: Path):
+    watcher = Watcher(tmp_path / "missing", InlineHandle(FakeChunker()))
+
+    assert (await watcher.status()).mode == "waiting"
+    await watcher.stop()
+    assert all(task.cancelled() for task in watcher._tasks)
 
 
 async def test_lost_events_ask_for_a_rescan(watched: Watched):
@@ -230,7 +290,7 @@ def test_without_watches_left_the_workspace_is_polled(
 ):
     """FAULTS 21."""
 
-    class Exhausted(observing.PollingObserver):
+    class Exhausted(PollingObserver):
         def start(self) -> None:
             raise OSError(number, "no watches left")
 
