@@ -51,12 +51,14 @@ class VectorClaims:
         futures = [self._claims[chunk.content_hash] for chunk in chunks]
         try:
             vectors = await embed(mine) if mine else ()
+            for chunk, vector in zip(mine, vectors, strict=True):
+                self._claims[chunk.content_hash].set_result(vector)
+            if futures:
+                await asyncio.wait(futures)  # unlike gather, it never cancels what others wait for
+            rows = [future.result() for future in futures]
         except BaseException as error:
-            self._fail(mine, error)
+            self._give_up(mine, error)
             raise
-        for chunk, vector in zip(mine, vectors, strict=True):
-            self._claims[chunk.content_hash].set_result(vector)
-        rows = await asyncio.gather(*futures)
         return (np.stack(rows) if rows else np.empty((0, 0), np.float32)), mine
 
     def release(self, mine: Sequence[Chunk]) -> None:
@@ -64,9 +66,10 @@ class VectorClaims:
         for chunk in mine:
             del self._claims[chunk.content_hash]
 
-    def _fail(self, mine: Sequence[Chunk], error: BaseException) -> None:
+    def _give_up(self, mine: Sequence[Chunk], error: BaseException) -> None:
         cause = error if isinstance(error, Exception) else RuntimeError("cancelled")
         for chunk in mine:
             future = self._claims.pop(chunk.content_hash)
-            future.set_exception(cause)
-            future.exception()  # marks it as seen: perhaps nobody waits for it
+            if not future.done():
+                future.set_exception(cause)
+                future.exception()  # marks it as seen: perhaps nobody waits for it

@@ -28,6 +28,8 @@ T = TypeVar("T")
 FIRST_DELAY_S = 0.1
 LONGEST_DELAY_S = 5.0
 MAX_FAILURES = 8
+EXPECTED_ERRORS = (MemoryPluginError, ValueError, OSError)
+"""What our actors raise on purpose: ours, a refused argument, a refusing disk, a deadline."""
 
 
 def end_process(name: str, error: BaseException) -> None:
@@ -91,13 +93,14 @@ async def answer(reference: Awaitable[T]) -> T:
 
     Raises:
         MemoryPluginError: what the neighbour raised, as its own class and not Ray's wrapper, so
-            that it can cross another actor without losing its type.
+            that it can cross another actor without losing its type. The same holds for the other
+            EXPECTED_ERRORS; the wrapper's text would be a whole traceback.
         RayActorError: the neighbour is not there right now.
     """
     try:
         return await reference
     except RayTaskError as error:
-        if isinstance(error.cause, MemoryPluginError):
+        if isinstance(error.cause, EXPECTED_ERRORS):
             raise error.cause from None
         raise
 

@@ -8,12 +8,10 @@ import contextlib
 import pytest
 from ray.exceptions import ActorUnavailableError, RayTaskError
 
-from actors.claims import VectorClaims
 from actors.loops import MAX_FAILURES, answer, call, run_forever, spawn
 from memory.clock import SystemClock
-from memory.errors import BadEmbedding, StaleUpdate
-from tests.doubles import FakeClock, HashEmbedder
-from tests.unit.building import chunk
+from memory.errors import StaleUpdate
+from tests.doubles import FakeClock
 
 
 def restarting() -> ActorUnavailableError:
@@ -113,6 +111,62 @@ async def test_a_call_ends_at_its_deadline():
         await call(attempt, clock=SystemClock(), deadline_s=0.05)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("a fact has 1 to 100000 characters"), OSError(28, "No space left on device")],
+)
+async def test_a_refusal_of_an_argument_or_a_disk_is_one_line_without_traceback(error):
+    async def fails() -> None:
+        raise RayTaskError("emit", "Traceback: a secret", error).as_instanceof_cause()
+
+    with pytest.raises(type(error)) as caught:
+        await answer(fails())
+
+    assert str(caught.value) == str(error)
+
+
+async def test_a_bug_of_a_neighbour_keeps_the_wrapper_with_its_traceback():
+    async def fails() -> None:
+        raise RayTaskError("emit", "Traceback of the bug", KeyError("x")).as_instanceof_cause()
+
+    with pytest.raises(RayTaskError) as caught:
+        await answer(fails())
+
+    assert isinstance(caught.value.cause, KeyError)
+
+
+async def test_a_cancelled_loop_ends_whatever_its_step_does():
+    """Also while it waits after a failure, and while a call waits for a neighbour."""
+    clock = FakeClock()
+
+    async def fails() -> None:
+        raise KeyError("broken")
+
+    async def calls() -> None:
+        async def attempt() -> None:
+            raise restarting()
+
+        await call(attempt, clock=clock, deadline_s=60)
+
+    for step in (fails, calls):
+        task = asyncio.create_task(run_forever(step, clock=clock))
+        await clock.advance(1)
+        task.cancel()
+        await asyncio.wait({task}, timeout=1)
+        assert task.cancelled()
+
+
+async def test_failures_of_neighbours_between_own_failures_do_not_forgive_them():
+    attempts = []
+
+    async def step() -> None:
+        attempts.append(1)
+        raise restarting() if len(attempts) % 2 else KeyError("broken")
+
+    assert isinstance(await run(step, FakeClock(), 1000), KeyError)
+    assert len(attempts) == 2 * MAX_FAILURES
+
+
 async def test_an_error_of_ours_crosses_two_actors_as_itself():
     async def fails() -> None:
         raise RayTaskError("embed", "traceback", StaleUpdate("a.md", "e")).as_instanceof_cause()
@@ -122,46 +176,3 @@ async def test_an_error_of_ours_crosses_two_actors_as_itself():
 
     assert type(caught.value) is StaleUpdate
     assert caught.value.path == "a.md"
-
-
-async def test_equal_texts_of_two_files_are_embedded_by_the_first_alone():
-    claims, model, gate = VectorClaims(), HashEmbedder(), asyncio.Event()
-    same, own = chunk("same"), chunk("own")
-
-    async def embed(chunks):
-        await gate.wait()
-        return model.embed_documents([each.content for each in chunks])
-
-    first = asyncio.create_task(claims.embed([same], embed))
-    await asyncio.sleep(0)
-    second = asyncio.create_task(claims.embed([own, same], embed))
-    await asyncio.sleep(0)
-    gate.set()
-    (rows, mine), (others, theirs) = await first, await second
-
-    assert sorted(model.texts) == ["own", "same"]
-    assert mine == [same]
-    assert theirs == [own]
-    assert (others[1] == rows[0]).all()
-
-
-async def test_a_failed_claim_fails_who_waits_for_it_and_is_free_again():
-    claims, model, gate = VectorClaims(), HashEmbedder(), asyncio.Event()
-
-    async def fail(_chunks):
-        await gate.wait()
-        raise BadEmbedding("fake", "a vector is zero")
-
-    async def embed(chunks):
-        return model.embed_documents([each.content for each in chunks])
-
-    first = asyncio.create_task(claims.embed([chunk("same")], fail))
-    await asyncio.sleep(0)
-    second = asyncio.create_task(claims.embed([chunk("same")], embed))
-    await asyncio.sleep(0)
-    gate.set()
-    errors = await asyncio.gather(first, second, return_exceptions=True)
-    rows, _mine = await claims.embed([chunk("same")], embed)
-
-    assert [type(error) for error in errors] == [BadEmbedding, BadEmbedding]
-    assert rows.shape == (1, 16)

@@ -1,5 +1,7 @@
 """Edits and queries through the real shells, in virtual time."""
 
+import asyncio
+
 import pytest
 
 from memory.errors import ProviderUnavailable
@@ -67,6 +69,28 @@ async def test_equal_sections_of_many_new_files_are_embedded_once(pipe: Pipe):
 
     assert len(await pipe.paths()) == 20
     assert len(pipe.worker.model.texts) == 1
+
+
+async def test_stopping_in_the_middle_of_equal_files_ends_every_worker(pipe: Pipe):
+    """One embeds, others wait for its vector: no cancellation may be lost on the way."""
+    gate, real = asyncio.Event(), pipe.worker.embed
+
+    async def waits(texts: tuple[str, ...]):
+        await gate.wait()
+        return real(texts)
+
+    pipe.worker.embed = waits  # type: ignore[method-assign]
+    for number in range(4):
+        pipe.write(f"copy-{number}.md", "# Same\n\nThe same text.\n")
+    await pipe.until(lambda: _are_pending(pipe, 4))
+    await pipe.until(lambda: _are_claimed(pipe))
+    await pipe.clock.advance(1)
+
+    async with asyncio.timeout(5):
+        await pipe.chunker.stop.remote()
+
+    assert all(task.cancelled() for task in pipe.chunker.shell._tasks)
+    gate.set()
 
 
 async def test_an_event_that_never_came_is_made_up_for_by_the_next_reconcile(pipe: Pipe):
@@ -271,3 +295,11 @@ async def _finds(pipe: Pipe, text: str, snippet: str) -> bool:
 
 async def _is_saved(pipe: Pipe) -> bool:
     return (await pipe.persister.status.remote()).num_flushes > 0
+
+
+async def _are_pending(pipe: Pipe, number: int) -> bool:
+    return (await pipe.chunker.status.remote()).num_pending == number
+
+
+async def _are_claimed(pipe: Pipe) -> bool:
+    return pipe.keeper.calls.count("plan") == 4
