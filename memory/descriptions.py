@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from memory.outline import Block
 
 MAX_CHARACTERS = 200
-_MAX_SOURCE = 4096
+_MAX_SOURCE = 2048
 """Characters of source that are looked at: enough for any line of the length above."""
-_MAX_CANDIDATES = 200
+_MAX_CANDIDATES = 100
 """Paragraphs, or lines, that are looked at before giving up."""
 _WIKILINK = re.compile(r"(!?)\[\[(?:[^\[\]\n|]*\|)*([^\[\]\n|]*)\]\]")
 _FOOTNOTE_MARK = re.compile(r"\[\^[^\]\s]+\]:?")
