@@ -8,6 +8,7 @@ them gets a quarter of the room at most.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from memory import graphemes
@@ -61,8 +62,12 @@ def join(*texts: str) -> str:
     return "\n\n".join(text for text in texts if text)
 
 
+@lru_cache(maxsize=64)
 def shortened(text: str, limits: TokenLimits) -> str:
-    """Returns the beginning of a text, up to a word, that takes a quarter of the room at most."""
+    """Returns the beginning of a text, up to a word, that takes a quarter of the room at most.
+
+    Remembered, because every chunk of a file asks for the same context, which takes a dozen counts.
+    """
     room = limits.share
     if limits.count(text) <= room:
         return text

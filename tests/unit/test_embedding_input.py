@@ -34,6 +34,22 @@ def test_the_context_takes_a_quarter_and_ends_with_a_word():
     assert frame("# A", context, LIMITS) == "# A\n\n" + " ".join(["word"] * 10)
 
 
+def test_a_long_context_is_cut_once_for_all_chunks_of_a_file():
+    counted = []
+
+    def count(text):
+        counted.append(text)
+        return count_words(text)
+
+    limits = TokenLimits(40, count)
+    compose(chunk("# A", "word " * 500, "first"), limits)
+    counted.clear()
+
+    compose(chunk("# A > ## B", "word " * 500, "second"), limits)
+
+    assert all(text.startswith("#") for text in counted)
+
+
 def test_a_long_trail_loses_its_ancestors_first():
     trail = "# one two three four five > ## six seven eight > ### nine ten"
 
