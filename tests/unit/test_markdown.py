@@ -99,12 +99,13 @@ def test_a_trail_names_the_headings_above_and_the_section():
 
 
 def test_levels_may_be_skipped_and_a_new_heading_ends_all_below_it():
-    text = "### C\n1\n# A\n2\n### D\n3\n## B\n4\n### E\n5\n# F\n6"
+    text = "### C\n1\n# A\n2\n### D\n3\n### G\n3\n## B\n4\n### E\n5\n# F\n6"
 
     assert sections(text) == [
         ("### C", "1"),
         ("# A", "2"),
         ("# A > ### D", "3"),
+        ("# A > ### G", "3"),
         ("# A > ## B", "4"),
         ("# A > ## B > ### E", "5"),
         ("# F", "6"),

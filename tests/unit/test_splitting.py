@@ -103,6 +103,15 @@ def test_else_it_repeats_words_but_a_tenth_at_most():
         assert content[following - 1] == " "
 
 
+def test_words_are_repeated_where_a_part_ends_with_its_sentence():
+    content = ". ".join(numbered(first, first + 19) for first in range(100, 300, 20))
+
+    first, second, *_rest = parts_of(content, WORDS_40)
+
+    assert first.endswith("w119.")
+    assert second.startswith("w119. w120")
+
+
 AWKWARD = st.lists(
     st.sampled_from(
         [

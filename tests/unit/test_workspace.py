@@ -218,6 +218,7 @@ def test_pipes_and_sockets_are_skipped_without_waiting(root, monkeypatch):
 
 
 def test_a_file_over_the_limit_is_reported_and_one_at_the_limit_is_not(root):
+    # FAULTS 43
     write(root, "large.md", b"123456")
     write(root, "fits.md", b"12345")
 
