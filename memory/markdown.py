@@ -41,6 +41,7 @@ def parse_file(source: SourceFile, *, limits: TokenLimits) -> ParsedFile:
     lines = text.split("\n")
     body = lines[first_line:]
     blocks = outline.blocks("\n".join(body))
+    stem = PurePosixPath(source.path).stem
     chunker = _Chunker(
         lines=body,
         first_line=first_line,
@@ -61,7 +62,8 @@ def parse_file(source: SourceFile, *, limits: TokenLimits) -> ParsedFile:
         num_replaced_bytes=num_replaced,
         chunks=tuple(
             chunk
-            for section in _sections(PurePosixPath(source.path).stem, blocks, body, limits)
+            for section in list(_sections(stem, blocks, body, limits))
+            or _front_matter_alone(stem, first_line)
             for chunk in chunker.chunks(section)
         ),
     )
@@ -84,7 +86,7 @@ def _context(blocks: Sequence[Block]) -> str:
 class _Section:
     headlines: str
     start: int
-    """Line of the heading, or of the body where there is none."""
+    """Line of the heading, or of the body where there is none; negative in front matter."""
     body: int
     """First line of the body."""
     end: int
@@ -110,6 +112,11 @@ def _sections(
         if body == end:
             body = end = heading.end
         yield _Section(" > ".join(filter(None, trail)), heading.start, body, end)
+
+
+def _front_matter_alone(stem: str, num_lines: int) -> list[_Section]:
+    """Returns what keeps a file without a body findable by its name and its front matter."""
+    return [_Section(f"# {stem}", -num_lines, 0, 0)] if num_lines else []
 
 
 def _without_blank_ends(lines: Sequence[str], start: int, end: int) -> tuple[int, int]:

@@ -339,13 +339,20 @@ def test_a_heading_without_body_stays_findable():
     assert compose(chunk, WIDE) == "# Alone"
 
 
-@pytest.mark.parametrize("text", ["", "\n", " \t\r\n\u00a0", "\ufeff", "---\ntitle: t\n---\n\n"])
+@pytest.mark.parametrize("text", ["", "\n", " \t\r\n\u00a0", "\ufeff"])
 def test_a_blank_file_has_no_chunk_but_is_known(text):
     """FAULTS 41, SPEC C6."""
     file = parse(text)
 
     assert file.chunks == ()
     assert (file.path, file.size) == ("wiki/notes.md", len(text.encode()))
+
+
+def test_a_file_of_front_matter_alone_stays_findable():
+    (chunk,) = parse("---\ntitle: t\ndescription: A film.\n---\n\n", path="Blade Runner.md").chunks
+
+    assert (chunk.headlines, chunk.context, chunk.content) == ("# Blade Runner", "A film.", "")
+    assert (chunk.start_line, chunk.end_line) == (1, 4)
 
 
 def test_equal_sections_share_the_hash_and_keep_their_places():
