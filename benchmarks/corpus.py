@@ -6,10 +6,12 @@ Seeded, so every run sees the same: words with the frequencies of Zipf's law, fi
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from memory.providers.wordpiece import word_piece_tokenizer
 from memory.workspace import SourceFile
 
 if TYPE_CHECKING:
@@ -20,16 +22,17 @@ if TYPE_CHECKING:
 SEED = 7
 SECTIONS_A_FILE = 10
 WORDS_A_SECTION = 110
-NUM_WORDS = 20_000
-ZIPF = 1.1
-SYLLABLES = "ba de fi go hu ka le mi no pu ra se ti vo wu za che sha tri plo".split()  # noqa: SIM905
+WORD = re.compile("[a-z]{2,}")
+NUM_TOPICS = 64
 
 
 def vocabulary() -> NDArray[np.str_]:
-    """Returns made-up words, the most frequent first."""
-    chance = np.random.default_rng(SEED)
-    lengths = chance.integers(2, 5, NUM_WORDS)
-    return np.array(["".join(chance.choice(SYLLABLES, length)) for length in lengths])
+    """Returns English words, roughly the most frequent first: the whole words of a tokenizer.
+
+    Each is one token, so a section is as long for the model as its count of words says.
+    """
+    ids = word_piece_tokenizer().get_vocab()
+    return np.array([word for word in sorted(ids, key=ids.__getitem__) if WORD.fullmatch(word)])
 
 
 class Words:
@@ -37,12 +40,13 @@ class Words:
 
     def __init__(self, seed: int = SEED) -> None:
         self._words = vocabulary()
+        shares = 1 / np.arange(1, len(self._words) + 1)
+        self._shares = shares / shares.sum()
         self._chance = np.random.default_rng(seed)
 
     def text(self, count: int) -> str:
         """Returns so many words in one line."""
-        ranks = self._chance.zipf(ZIPF, count) % len(self._words)
-        return " ".join(self._words[ranks])
+        return " ".join(self._chance.choice(self._words, count, p=self._shares))
 
 
 def files(num_chunks: int) -> Iterator[SourceFile]:
@@ -59,12 +63,15 @@ def files(num_chunks: int) -> Iterator[SourceFile]:
 
 
 def vectors(names: Sequence[str], dim: int) -> NDArray[np.float32]:
-    """Returns a random unit vector per name, always the same one; shape (len(names), dim)."""
-    rows = [
-        np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest())).normal(
-            size=dim
-        )
-        for name in names
-    ]
-    block = np.array(rows, np.float32).reshape(len(names), dim)
-    return block / np.linalg.norm(block, axis=1, keepdims=True)
+    """Returns a unit vector per name, always the same one; shape (len(names), dim).
+
+    Each belongs to one of a few topics and has a cosine of about 0.5 to the others there, so that a
+    search finds as many similar rows as one of real texts does.
+    """
+    topics = np.random.default_rng(SEED).normal(size=(NUM_TOPICS, dim))
+    block = np.empty((len(names), dim), np.float32)
+    for number, name in enumerate(names):
+        seed = int.from_bytes(hashlib.sha256(name.encode()).digest())
+        block[number] = topics[seed % NUM_TOPICS] + np.random.default_rng(seed).normal(size=dim)
+    block /= np.linalg.norm(block, axis=1, keepdims=True)
+    return block

@@ -10,12 +10,13 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import resource
 import statistics
 import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING, Any
+
+from measuring import peak_rss_mb
 
 from memory.providers.factory import model_info, open_embedder
 from memory.providers.local import E5_SMALL, LOCAL, LOCAL_MODELS
@@ -65,7 +66,7 @@ def measure(model: str, num_texts: int) -> dict[str, Any]:
         "texts_per_s": round(bare_loop(embedder, generated_texts(num_texts)), 2),
         "query_p50_ms": round(statistics.median(questions), 1),
         "query_max_ms": round(max(questions), 1),
-        "peak_rss_mb": round(_peak_rss_bytes() / 1e6),
+        "peak_rss_mb": round(peak_rss_mb()),
     }
 
 
@@ -73,11 +74,6 @@ def _milliseconds(embedder: Embedder) -> float:
     begin = time.perf_counter()
     embedder.embed_query(QUESTION)
     return 1000 * (time.perf_counter() - begin)
-
-
-def _peak_rss_bytes() -> int:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _measure_apart(model: str, num_texts: int) -> dict[str, Any]:

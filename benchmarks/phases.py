@@ -10,6 +10,7 @@ import os
 import statistics
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import corpus
@@ -29,8 +30,11 @@ from memory.providers.local import LOCAL, MINILM
 from memory.snapshot import SNAPSHOT_NAME, SnapshotFile, write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from memory.embedding_input import TokenLimits
+    from memory.workspace import SourceFile
 
 INFO = model_info(LOCAL, MINILM)
 ENGLISH = "english"
@@ -55,6 +59,7 @@ def parsing(_folder: Path, num_chunks: int) -> dict[str, float]:
     texts = [source.data.decode() for source in sources]
     duration = seconds(parse)
     return {
+        "chunks": sum(chunks),
         "chunks/s": sum(chunks) / duration,
         "MB/s": sum(source.size for source in sources) / 1e6 / duration,
         "times of markdown-it alone": duration / seconds(lambda: list(map(parser.parse, texts))),
@@ -62,24 +67,31 @@ def parsing(_folder: Path, num_chunks: int) -> dict[str, float]:
 
 
 def indexing(folder: Path, num_chunks: int) -> dict[str, float]:
-    """Chunks to rows, vectors given, one file at a time; leaves the index for later phases."""
-    limits = chunk_limits(None, INFO)
-    parsed = [parse_file(source, limits=limits) for source in corpus.files(num_chunks)]
-    names = [tuple({chunk.content_hash: None for chunk in file.chunks}) for file in parsed]
-    updates = [
-        FileUpdate(file.path, file, hashes, corpus.vectors(hashes, INFO.dim))
-        for file, hashes in zip(parsed, names, strict=True)
-    ]
+    """Chunks to rows, vectors given, one file at a time, then edits of one section each.
+
+    Leaves the index for later phases.
+    """
     index = MemoryIndex(INFO, Analyzer(ENGLISH), IndexSettings(), epoch="benchmark")
+    sources, limits = list(corpus.files(num_chunks)), chunk_limits(None, INFO)
+    updates = [_update(index, source, limits) for source in sources]
     duration = seconds(lambda: [index.apply(update) for update in updates])
     write(folder / SNAPSHOT_NAME, index.snapshot(), saved_at=0.0)
-    edits = [
-        1000 * seconds(lambda edit=edit: index.apply(edit))  # type: ignore[misc]
-        for update in updates[:: max(1, len(updates) // NUM_EDITS)]
-        for edit in (FileUpdate(update.path, None), update)
-    ]
     rows = index.status().num_chunks
-    return {"rows/s": rows / duration, **{f"edit {k}": v for k, v in percentiles(edits).items()}}
+    edits = []
+    for source in sources[:: max(1, len(sources) // NUM_EDITS)]:
+        edit = _update(index, replace(source, data=source.data + b"\nHarbour water.\n"), limits)
+        edits.append(1000 * seconds(lambda edit=edit: index.apply(edit)))  # type: ignore[misc]
+    return {
+        "rows": rows,
+        "rows/s": rows / duration,
+        **{f"edit of a section {name}": value for name, value in percentiles(edits).items()},
+    }
+
+
+def _update(index: MemoryIndex, source: SourceFile, limits: TokenLimits) -> FileUpdate:
+    parsed = parse_file(source, limits=limits)
+    hashes = tuple(chunk.content_hash for chunk in index.plan(parsed).missing)
+    return FileUpdate(parsed.path, parsed, hashes, corpus.vectors(hashes, INFO.dim))
 
 
 def querying(folder: Path, _num_chunks: int) -> dict[str, float]:
@@ -96,7 +108,7 @@ def querying(folder: Path, _num_chunks: int) -> dict[str, float]:
     }.items():
         index = _restored(folder, weights)
         searches: list[Callable[[], object]] = [
-            lambda text=text, row=row, index=index: index.search(Query(text, LIMIT), row)  # type: ignore[misc]
+            lambda text=text, row=row, index=index: index.search(Query(text, LIMIT), row)
             for text, row in zip(texts, asked, strict=True)
         ]
         figures |= {f"{mode} {name}": value for name, value in percentiles_ms(searches).items()}
@@ -210,7 +222,7 @@ def _restored(folder: Path, weights: Weights) -> MemoryIndex:
         )
 
 
-def _paths(snapshot: SnapshotFile) -> object:
+def _paths(snapshot: SnapshotFile) -> Iterator[str]:
     from memory.records import decode_files
 
     return (stored.summary.path for stored in decode_files(snapshot.read("files")))

@@ -45,7 +45,7 @@ MODES = {"text": Weights(1.0, 0.0), "vector": Weights(0.0, 1.0), "hybrid": Weigh
 LANGUAGES = {"de": "german", "en": "english"}
 """Language by the end of a set's name; the product's default for all others."""
 DEPTH = 50
-"""Files a search is asked for."""
+"""Files a search is asked for; as in every answer, at most three hits of a file count."""
 NUM_PROCESSES = 2
 FLOOR = MemorySettings().min_score_to_mention
 MEASURES = ("R@5", "R@10", "nDCG@10", "MRR")
@@ -72,23 +72,25 @@ class JudgedSet:
                         snapshot, info, analyzer, IndexSettings(weights=weights), epoch=mode
                     )
 
-    def hits(self, mode: str, question: Question, vector: NDArray[np.float32]) -> tuple[Hit, ...]:
-        """Returns what the product answers to a question."""
-        return self._indexes[mode].search(Query(question.text, DEPTH), vector).hits
+    def hits(
+        self, mode: str, text: str, vector: NDArray[np.float32], *, limit: int
+    ) -> tuple[Hit, ...]:
+        """Returns what the product answers to a question, from so many files at most."""
+        return self._indexes[mode].search(Query(text, limit), vector).hits
 
     def measures(self, mode: str) -> dict[str, float]:
         """Returns the mean of each measure over all questions."""
-        each = [
-            _measures(_ranking(self.hits(mode, question, vector), question), question.grades)
-            for question, vector in zip(self.questions, self.vectors, strict=True)
-        ]
+        each = []
+        for question, vector in zip(self.questions, self.vectors, strict=True):
+            hits = self.hits(mode, question.text, vector, limit=DEPTH)
+            each.append(_measures(_ranking(hits, question), question.grades))
         return {name: statistics.fmean(one[name] for one in each) for name in MEASURES}
 
     def share_with_rows(self, others: JudgedSet) -> float:
         """Returns the share of another set's questions that get a row in this workspace."""
         asked = zip(others.questions, others.vectors, strict=True)
         return statistics.fmean(
-            any(hit.score > FLOOR for hit in self.hits("hybrid", question, vector))
+            any(hit.score > FLOOR for hit in self.hits("hybrid", question.text, vector, limit=1))
             for question, vector in asked
         )
 
@@ -138,13 +140,13 @@ def evaluated(sets: Sequence[JudgedSet]) -> dict[str, dict[str, Any]]:
 
 def table(figures: dict[str, dict[str, Any]]) -> str:
     """Returns the figures as markdown."""
-    lines = [f"| set | mode | {' | '.join(MEASURES)} |", "| - | - |" + " - |" * len(MEASURES)]
+    lines = [f"| set | mode | {' | '.join(MEASURES)} |", "| - | - |" + " -: |" * len(MEASURES)]
     for name, figure in figures.items():
         for mode in MODES:
             cells = " | ".join(f"{figure[mode][measure]:.3f}" for measure in MEASURES)
             lines.append(f"| {name} | {mode} | {cells} |")
     lines += ["", f"| workspace | {' | '.join(f'questions of {name}' for name in figures)} |"]
-    lines.append("| - |" + " - |" * len(figures))
+    lines.append("| - |" + " -: |" * len(figures))
     for name, figure in figures.items():
         cells = " | ".join(f"{figure['with rows'][other]:.0%}" for other in figures)
         lines.append(f"| {name}, rows above {FLOOR} for | {cells} |")
@@ -165,7 +167,9 @@ def main() -> None:
     figures = evaluated([JudgedSet(options.folder / name, info, cache) for name in names])
     print(table(figures))
     if options.json:
-        options.json.write_text(json.dumps({"model": options.model, "sets": figures}, indent=2))
+        options.json.write_text(
+            json.dumps({"model": options.model, "sets": figures}, indent=2) + "\n"
+        )
 
 
 if __name__ == "__main__":
