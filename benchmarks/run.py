@@ -19,7 +19,7 @@ from typing import Any
 from measuring import peak_rss_mb
 from phases import PHASES
 
-FULL_CHUNKS, QUICK_CHUNKS = 10_000, 1_000
+FULL_CHUNKS, QUICK_CHUNKS = 10_000, 500
 
 
 def measured(phase: str, folder: Path, num_chunks: int) -> dict[str, float]:
