@@ -1,27 +1,39 @@
 """What does the person in front of ``memory start`` see?
 
-One line per event to standard error; a progress bar only on a terminal.
+One line per event to standard error; a progress bar only on a terminal. When nobody reads any more
+(a closed terminal or pipe, a full disk), the daemon goes on in silence.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+import contextlib
+from typing import TYPE_CHECKING, TextIO, final
 
 from rich.console import Console as RichConsole
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TimeRemainingColumn
 
-from memory.sanitizing import sanitize_path
+from memory.sanitizing import printable_block, sanitize_path
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from actors.statuses import FileIndexed
     from memory.payloads import StatusPayload
+
+
+@final
+class _Output(RichConsole):
+    """Falls silent when its reader is gone; rich would end the whole process."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
 
 
 class Console:
     """Prints lines, and a progress bar while the first batch is indexed."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._console = RichConsole(file=stream, highlight=False, soft_wrap=True)
+        self._console = _Output(file=stream, highlight=False, soft_wrap=True, emoji=False)
         self._progress: Progress | None = None
         self._task: TaskID | None = None
         self._most_pending = 0
@@ -30,7 +42,8 @@ class Console:
 
     def say(self, text: str) -> None:
         """Prints one line."""
-        self._console.print(f"memory: {text}", markup=False)
+        with self._or_silence():
+            self._console.print(f"memory: {printable_block(text)}", markup=False)
 
     def progress(self, status: StatusPayload) -> None:
         """Shows how far the first batch is; nothing unless the stream is a terminal."""
@@ -48,7 +61,8 @@ class Console:
                 transient=True,
             )
             self._task = self._progress.add_task("indexing")
-            self._progress.start()
+            with self._or_silence():
+                self._progress.start()
         if self._task is not None:
             self._progress.update(
                 self._task,
@@ -67,7 +81,8 @@ class Console:
         failing = {(failed["path"], failed["reason"]) for failed in status["failed"]}
         for path, reason in sorted(failing - self._failing):
             self.say(f"{sanitize_path(path)} failed and is tried again: {reason}")
-        self._failing = failing
+        # A file that is tried again right now is not listed as failing, but no news either.
+        self._failing = failing | self._failing if status["pending"] else failing
         is_missing = status["state"] == "workspace_missing"
         if is_missing != self._is_missing:
             news = "missing; the index keeps what it has" if is_missing else "back"
@@ -88,8 +103,16 @@ class Console:
     def close(self) -> None:
         """Ends the progress bar."""
         if self._progress is not None:
-            self._progress.stop()
+            with self._or_silence():
+                self._progress.stop()
             self._progress = None
+
+    @contextlib.contextmanager
+    def _or_silence(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError:
+            self._console.quiet = True
 
 
 def _count(number: int, noun: str) -> str:

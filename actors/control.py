@@ -66,8 +66,12 @@ class ControlServer:
             async with asyncio.timeout(REQUEST_DEADLINE_S):
                 line = await reader.readline()
             writer.write(json.dumps(await self._answer(line)).encode() + b"\n")
-            await writer.drain()
-        except (OSError, TimeoutError, ValueError) as error:
+            async with asyncio.timeout(REQUEST_DEADLINE_S):
+                await writer.drain()
+        except TimeoutError:
+            logger.info("a client neither asks nor reads")
+            writer.transport.abort()  # close would keep what the client does not read
+        except (OSError, ValueError) as error:
             logger.info("a request broke off: %s", type(error).__name__)
         finally:
             writer.close()
@@ -76,7 +80,7 @@ class ControlServer:
         try:
             request = json.loads(line)
             command = self._commands[request.pop("command")]
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return {"ok": False, "error": "this request is not understood"}
         try:
             return {"ok": True, "result": await command(request)}

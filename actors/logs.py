@@ -36,8 +36,10 @@ def ray_speaks_into(folder: Path) -> Iterator[TextIO]:
         The real standard error.
     """
     with contextlib.ExitStack() as stack:
-        file = stack.enter_context((folder / RAY_LOG_NAME).open("w"))
-        console = stack.enter_context(os.fdopen(os.dup(STDERR), "w", buffering=1))
+        file = stack.enter_context((folder / RAY_LOG_NAME).open("w", errors="backslashreplace"))
+        console = stack.enter_context(
+            os.fdopen(os.dup(STDERR), "w", buffering=1, errors="backslashreplace")
+        )
         for descriptor in (STDOUT, STDERR):
             stack.callback(_restore, os.dup(descriptor), descriptor)
             os.dup2(file.fileno(), descriptor)

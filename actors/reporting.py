@@ -39,6 +39,8 @@ class Reporter:
         self._pool: PoolStatus | None = None
         self._persister: PersisterStatus | None = None
         self._watcher: WatcherStatus | None = None
+        self._embedded_before = self._tokens_before = 0
+        """What pools that died since had counted when they were last asked."""
 
     async def status(self) -> StatusPayload:
         """Returns the status of the system; takes at most ANSWER_DEADLINE_S."""
@@ -47,7 +49,7 @@ class Reporter:
             actors,
             self._index,
             self._chunker,
-            self._pool,
+            pool,
             self._persister,
             self._watcher,
         ) = await asyncio.gather(
@@ -58,6 +60,7 @@ class Reporter:
             _latest(system.persister.status.remote(), self._persister),
             _latest(system.watcher.status.remote(), self._watcher),
         )
+        self._note_pool(pool)
         status = blank_status(self._state())
         status["actors"] = actors
         status["ready"] = status["state"] == "ready"
@@ -68,6 +71,13 @@ class Reporter:
     def restarted(self) -> list[tuple[str, int]]:
         """Returns name and process of each actor that was restarted since the last call."""
         return self._roster.restarted()
+
+    def _note_pool(self, pool: PoolStatus | None) -> None:
+        """Keeps the sums of the daemon's life: a fresh pool counts from zero again."""
+        if self._pool is not None and pool is not None and pool.pid != self._pool.pid:
+            self._embedded_before += self._pool.num_embedded
+            self._tokens_before += self._pool.num_tokens
+        self._pool = pool
 
     def _state(self) -> State:
         if self._chunker is None or self._index is None:
@@ -108,8 +118,8 @@ class Reporter:
             ]
             status["last_reconcile_age_s"] = self._age(self._chunker.last_reconcile_at)
         if self._pool is not None:
-            status["embedded_inputs"] = self._pool.num_embedded
-            status["tokens"] = self._pool.num_tokens
+            status["embedded_inputs"] = self._embedded_before + self._pool.num_embedded
+            status["tokens"] = self._tokens_before + self._pool.num_tokens
         if self._watcher is not None:
             status["last_event_age_s"] = self._age(self._watcher.last_event_at)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
 import socket
 import stat
 import tempfile
@@ -12,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from actors import control
 from actors.control import MAX_REQUEST_BYTES, SOCKET_NAME, ControlServer
-from memory.daemon_client import ADDRESS_NAME, request
+from memory.daemon_client import ADDRESS_NAME, request, running
 from memory.errors import DaemonError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -64,6 +67,13 @@ async def raw(folder: Path, sent: bytes) -> bytes:
     return answer
 
 
+async def pieces(client: socket.socket) -> AsyncIterator[bytes]:
+    """Receives until the connection is closed or broken."""
+    with contextlib.suppress(ConnectionError):
+        while piece := await asyncio.get_running_loop().sock_recv(client, 1_000_000):
+            yield piece
+
+
 async def test_an_answer_comes_back_whole_and_only_its_owner_may_ask(data: Path, folder: Path):
     text = "\u00e9\u2028\U0001f600" * 1000
 
@@ -95,7 +105,18 @@ async def test_an_error_is_one_line_without_details(data: Path, command: str, co
 
 
 @pytest.mark.parametrize(
-    "sent", [b"\n", b"{}\n", b"[]\n", b"null\n", b"\xff\n", b'{"command": 1}\n']
+    "sent",
+    [
+        b"\n",
+        b"{}\n",
+        b"[]\n",
+        b"null\n",
+        b"\xff\n",
+        b'{"command": 1}\n',
+        b'{"command": []}\n',
+        b"[" * 100_000 + b"\n",
+        b'{"command": "echo"',
+    ],
 )
 async def test_nonsense_is_answered_and_the_server_lives_on(data: Path, folder: Path, sent: bytes):
     answer = json.loads(await raw(folder, sent))
@@ -110,3 +131,53 @@ async def test_a_giant_request_and_a_lost_client_do_no_harm(data: Path, folder: 
         client.connect(str(folder / SOCKET_NAME))
 
     assert await asked(data, "echo") == {}
+
+
+async def test_a_client_that_never_asks_is_left_after_a_while(
+    data: Path, folder: Path, monkeypatch
+):
+    monkeypatch.setattr(control, "REQUEST_DEADLINE_S", 0.05)
+    reader, writer = await asyncio.open_unix_connection(str(folder / SOCKET_NAME))
+    writer.write(b'{"command": ')
+
+    async with asyncio.timeout(5):
+        assert await reader.read() == b""
+    writer.close()
+    assert await asked(data, "echo") == {}
+
+
+async def test_a_client_that_never_reads_is_left_after_a_while(
+    data: Path, folder: Path, monkeypatch
+):
+    """Else its answer, which may be megabytes, would stay in memory."""
+    monkeypatch.setattr(control, "REQUEST_DEADLINE_S", 0.2)
+    others = asyncio.all_tasks()
+    with socket.socket(socket.AF_UNIX) as client:
+        client.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(client, str(folder / SOCKET_NAME))
+        sent = json.dumps({"command": "echo", "query": "x" * 2_000_000}).encode() + b"\n"
+        await loop.sock_sendall(client, sent)
+        _done, waiting = await asyncio.wait(asyncio.all_tasks() - others, timeout=5)
+        assert not waiting
+        async with asyncio.timeout(5):
+            received = sum([len(piece) async for piece in pieces(client)])
+    assert received < 2_000_000
+
+    assert await asked(data, "echo") == {}
+
+
+async def test_the_address_names_this_process_and_replaces_an_old_one(folder: Path, tmp_path: Path):
+    """What a killed daemon left behind neither hinders nor misleads."""
+    (tmp_path / ADDRESS_NAME).write_text('{"pid": 1, "socket": "elsewhere"}')
+    (folder / SOCKET_NAME).touch()
+    server = ControlServer(folder, tmp_path, {})
+    await server.start()
+
+    address = running(tmp_path)
+    await server.stop()
+    await server.stop()
+
+    assert address is not None
+    assert address.pid == os.getpid()
+    assert address.socket == str(folder / SOCKET_NAME)

@@ -1,0 +1,149 @@
+"""The status of the system, whoever of its actors is away."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from actors.reporting import Reporter
+from actors.statuses import ChunkerStatus, PersisterStatus, PoolStatus, WatcherStatus
+from memory.messages import FileFailed, IndexStatus, SkippedFile
+from tests.doubles import FakeClock
+from tests.inline.conftest import INFO
+from tests.inline.handles import InlineHandle
+
+CHUNKER = ChunkerStatus(
+    pid=2,
+    workspace_missing=False,
+    ready=True,
+    num_pending=3,
+    num_initial=9,
+    failed=(FileFailed("a.md", "embed", "local: down", 2, 1_000_050.0),),
+    skipped=(SkippedFile("b.md", "binary"),),
+    last_reconcile_at=1_000_000.0 - 7,
+    num_reconciles=1,
+)
+
+
+@dataclass
+class Reporting:
+    """Any actor: answers with what the test put here."""
+
+    report: Any
+
+    async def status(self) -> Any:
+        return self.report
+
+    async def ping(self) -> int:
+        return self.report.pid
+
+
+def pool(pid: int, num_embedded: int, num_tokens: int) -> PoolStatus:
+    return PoolStatus(pid, 2, num_embedded, num_tokens, 0, 0)
+
+
+@dataclass
+class System:
+    keeper: InlineHandle = field(
+        default_factory=lambda: InlineHandle(Reporting(IndexStatus("e", 5, 4, 6, 384, 1)))
+    )
+    chunker: InlineHandle = field(default_factory=lambda: InlineHandle(Reporting(CHUNKER)))
+    pool: InlineHandle = field(default_factory=lambda: InlineHandle(Reporting(pool(3, 10, 100))))
+    persister: InlineHandle = field(
+        default_factory=lambda: InlineHandle(
+            Reporting(PersisterStatus(4, False, 1_000_000.0 - 5, 7, 1, ""))
+        )
+    )
+    watcher: InlineHandle = field(
+        default_factory=lambda: InlineHandle(Reporting(WatcherStatus(5, "events", 0.0, 0, 0, 0)))
+    )
+
+    def named(self) -> dict[str, InlineHandle]:
+        return {"IndexKeeper": self.keeper, "EmbedderPool": self.pool}
+
+
+@pytest.fixture
+def system() -> System:
+    return System()
+
+
+def reporter(system: System) -> Reporter:
+    return Reporter(system, INFO, FakeClock())  # type: ignore[arg-type]
+
+
+async def test_every_actor_contributes_its_part(system: System):
+    status = await reporter(system).status()
+
+    assert status["state"] == "ready"
+    assert status["ready"]
+    assert (status["files"], status["chunks"], status["pending"]) == (4, 6, 3)
+    assert status["embedding"] == {
+        "provider": INFO.provider,
+        "model": INFO.model,
+        "dimension": 384,
+    }
+    assert (status["embedded_inputs"], status["tokens"]) == (10, 100)
+    assert (status["generation"], status["snapshot_age_s"]) == (7, 5.0)
+    assert (status["last_reconcile_age_s"], status["last_event_age_s"]) == (7.0, None)
+    assert status["failed"][0]["retry_at"] == 1_000_050.0
+    assert status["skipped"] == [{"path": "b.md", "reason": "binary"}]
+    assert [actor["name"] for actor in status["actors"]] == ["IndexKeeper", "EmbedderPool"]
+
+
+async def test_who_is_away_keeps_the_last_report(system: System):
+    asked = reporter(system)
+    before = await asked.status()
+    for handle in (system.keeper, system.chunker, system.pool, system.persister, system.watcher):
+        handle.dead = True
+
+    after = await asked.status()
+
+    assert {actor["state"] for actor in after["actors"]} == {"restarting"}
+    assert after | {"actors": []} == before | {"actors": []}
+
+
+@pytest.mark.parametrize("absent", ["chunker", "keeper"])
+async def test_before_the_first_answer_of_both_the_system_is_starting(system: System, absent: str):
+    getattr(system, absent).dead = True
+
+    status = await reporter(system).status()
+
+    assert status["state"] == "starting"
+    assert not status["ready"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "state"),
+    [({"ready": False}, "indexing"), ({"workspace_missing": True}, "workspace_missing")],
+)
+async def test_only_a_drained_first_batch_on_a_present_workspace_is_ready(
+    system: System, changed: dict[str, bool], state: str
+):
+    fields = {name: getattr(CHUNKER, name) for name in ChunkerStatus.__slots__}
+    system.chunker.shell.report = ChunkerStatus(**(fields | changed))
+
+    status = await reporter(system).status()
+
+    assert status["state"] == state
+    assert not status["ready"]
+
+
+async def test_a_restarted_pool_does_not_make_the_daemon_forget_what_was_embedded(system: System):
+    """SPEC K4: the sums count since the daemon started."""
+    asked = reporter(system)
+    await asked.status()
+    system.pool.dead = True
+    await asked.status()
+    system.pool.dead = False
+    system.pool.shell.report = pool(33, 1, 9)
+
+    statuses = await asyncio.gather(asked.status(), asked.status())
+    system.pool.shell.report = pool(33, 2, 18)
+    last = await asked.status()
+
+    assert [status["embedded_inputs"] for status in statuses] == [11, 11]
+    assert (last["embedded_inputs"], last["tokens"]) == (12, 118)
+    assert asked.restarted() == [("EmbedderPool", 33)]
