@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from memory.providers.base import ModelInfo
     from memory.snapshot import SnapshotParts
 
-MAX_COMPACTED_ROWS = 512
-"""Rows merged before a snapshot, about a millisecond each."""
-
 
 @final
 class IndexKeeper:
@@ -98,7 +95,7 @@ class IndexKeeper:
 
         Merges what small edits have left first: a snapshot is asked for in a quiet moment.
         """
-        self._index.compact(max_rows=MAX_COMPACTED_ROWS)
+        self._index.compact()
         return self._index.snapshot()
 
     @ray.method

@@ -229,9 +229,9 @@ class MemoryIndex:
             workspace=self._settings.workspace,
         )
 
-    def compact(self, *, max_rows: int) -> bool:
+    def compact(self) -> bool:
         """Merges small parts of the text half, for idle moments; see TextIndex.compact."""
-        return self._state.text.compact(max_rows=max_rows)
+        return self._state.text.compact()
 
     def _empty(self, *, revision: int, dim: int) -> IndexState:
         return IndexState(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from memory.fusion import FusedHits
     from memory.index_state import IndexState
     from memory.messages import Query
-    from memory.text_index import TextHits
+    from memory.text_query import TextHits
 
 MAX_HITS_PER_FILE = 3
 MAX_SNIPPET_CHARS = 300

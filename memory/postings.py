@@ -1,127 +1,188 @@
 """How much does each document count for a term?
 
-Scores BM25F as Whoosh defines it - the weighted sum of the BM25 of each field - but on arrays: the
-postings of a term are read once per segment and kept together with their term-frequency factor, so
-that a query is a handful of vector additions. One thing differs: the inverse document frequency is
-Lucene's and the same for all fields of a term, taken where the term is most frequent, because a
-common word that is rare in headings is common all the same. Document counts and average lengths
-include deleted documents until their segment is merged, as in Whoosh.
+Scores BM25F as Whoosh defines it - the weighted sum of the BM25 of each field - but on arrays: what
+a term adds to each document, in all fields together and idf apart, is computed once for a group of
+segments and kept, so that a query is a handful of vector additions. One thing differs: the inverse
+document frequency is Lucene's and the same for all fields of a term, taken where the term is most
+frequent, because a common word that is rare in headings is common all the same. Document counts and
+average lengths include deleted documents until their segment is merged, as in Whoosh.
 """
 
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memory.segments import FIELDS
+from memory.posting_lists import FIELDS
+from memory.top_documents import Impacts, QueryTerm, TopDocuments
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from memory.segments import StoredSegment
+    from memory.posting_lists import Segment
 
 K1 = 0.9
 """How soon further occurrences of a term stop to count (Robertson & Zaragoza 2009)."""
 B = 0.4
 """How much long fields are held against their terms, in [0, 1]; both as in Anserini."""
 
-_DENSE_SHARE = 20
-_DENSE_MIN_DOCS = 1024
-_BLOCK = 128
-_MAX_CACHED_TERMS = 50_000
-_MAX_CACHED_POSTINGS = 8_000_000
+_MAX_DRIFT = 1.5e-4
+"""Average lengths may move by this share before impacts are computed anew. A score then moves by at
+most half of it, unless a field is many times longer than the average."""
+_DENSE_SHARE = 8
+_MIN_DENSE_DOCS = 1024
+_MAX_CACHED_BYTES = 128 * 1024 * 1024
+_ENTRY_BYTES = 400
+GROUP_SIZES = (512, 8_192)
+"""Documents from which on a segment belongs to the next group."""
 
 
-class TermPostings:
-    """Postings of one term in one field of one segment, with their factors.
+@dataclass(frozen=True, slots=True, eq=False)
+class Boosts:
+    """Fields to look into, and what a match in each counts; two of them are never equal."""
+
+    by_field: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Average lengths that impacts were computed with."""
+
+    averages: tuple[float, ...]
+    """One for each of ``FIELDS``."""
+
+    def drifted_to(self, averages: tuple[float, ...]) -> Lengths:
+        """Returns itself, or the new averages if they are too far away."""
+        near = all(
+            abs(new - old) <= _MAX_DRIFT * old
+            for old, new in zip(self.averages, averages, strict=True)
+        )
+        return self if near else Lengths(averages)
+
+    def of(self, field: str) -> float:
+        """Returns the average length of a field."""
+        return self.averages[FIELDS.index(field)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Entry:
+    """One term in one group."""
+
+    impacts: Impacts | None
+    """None if no document holds the term."""
+    frequencies: tuple[int, ...]
+    """Documents that hold the term in each field of the boosts."""
+    lengths: Lengths
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory it takes."""
+        impacts = self.impacts
+        if impacts is None:
+            return _ENTRY_BYTES
+        listed = 0 if impacts.docnums is None else impacts.docnums.nbytes
+        return _ENTRY_BYTES + impacts.values.nbytes + listed
+
+
+class Group:
+    """Segments of similar size, with the impacts of the terms that were asked for.
+
+    Never changes but for what it remembers. Deleted documents are not its business.
 
     Args:
-        docnums: Document numbers, ascending, shape (df,), intp.
-        weights: Occurrences in each of them, shape (df,), float32.
-        num_docs: Documents of the segment.
+        segments: In the order of their document numbers.
+        start: Document number of the first.
     """
 
-    __slots__ = ("_docnums", "_factors", "_is_dense", "_num_docs", "_weights", "doc_frequency")
+    def __init__(self, segments: Sequence[Segment], start: int) -> None:
+        self.segments = tuple(segments)
+        self.start = start
+        sizes = [len(segment.rows) for segment in segments]
+        self._starts = list(accumulate(sizes, initial=0))
+        self.rows = np.concatenate([segment.rows for segment in segments])
+        """Row ids by document number."""
+        self.num_docs: int = self._starts[-1]
+        self._entries: OrderedDict[tuple[str, Boosts], _Entry] = OrderedDict()
+        self._num_bytes = 0
 
-    def __init__(
-        self, docnums: NDArray[np.intp], weights: NDArray[np.float32], num_docs: int
-    ) -> None:
-        self.doc_frequency = len(docnums)
-        self._docnums = docnums
-        self._weights = weights
-        self._num_docs = num_docs
-        self._is_dense = num_docs >= _DENSE_MIN_DOCS and len(docnums) * _DENSE_SHARE > num_docs
-        # One tuple, so that searches in two threads never mix a length with other factors.
-        self._factors = (-1.0, weights)
-
-    def add_to(
-        self,
-        scores: NDArray[np.float32],
-        scale: float,
-        *,
-        lengths: NDArray[np.float32],
-        average_length: float,
-    ) -> None:
-        """Adds ``scale`` times the factor of each document, in place.
-
-        Args:
-            scores: Scores of the documents of the segment, shape (num_docs,), float32.
-            scale: Everything that is the same for all documents.
-            lengths: Length of the field in each document, shape (num_docs,), float32.
-            average_length: Its mean over the whole index.
-        """
-        known_length, factors = self._factors
-        if average_length != known_length:
-            factors = self._computed_factors(lengths, average_length)
-            self._factors = (average_length, factors)
-        if self._is_dense:
-            scores += factors * np.float32(scale)
-        else:
-            # Document numbers are distinct, so the buffered addition loses nothing.
-            scores[self._docnums] += factors * np.float32(scale)
-
-    def _computed_factors(
-        self, lengths: NDArray[np.float32], average_length: float
-    ) -> NDArray[np.float32]:
-        """Returns w / (w + k1 (1 - b + b l / avg l)), one a posting, or one a document if dense."""
-        norms = np.float32(K1 * B / average_length) * lengths[self._docnums]
-        norms += np.float32(K1 * (1 - B))
-        factors = np.divide(self._weights, self._weights + norms, dtype=np.float32)
-        if not self._is_dense:
-            return factors
-        row = np.zeros(self._num_docs, np.float32)
-        row[self._docnums] = factors
-        return row
-
-
-class SegmentPostings:
-    """Postings of one immutable segment, read on first use and kept within bounds."""
-
-    def __init__(self, stored: StoredSegment) -> None:
-        self.stored = stored
-        self._cache: dict[tuple[str, str], TermPostings] = {}
-        self._num_postings = 0
-
-    def get(self, field: str, term: str) -> TermPostings | None:
-        """Returns the postings of a term, None if the segment does not hold it."""
-        known = self._cache.get((field, term))
-        if known is not None:
+    def entry(self, term: str, boosts: Boosts, lengths: Lengths) -> _Entry:
+        """Returns what the group knows of a term, computed on first use."""
+        key = (term, boosts)
+        known = self._entries.get(key)
+        if known is not None and known.lengths is lengths:
+            self._entries.move_to_end(key)
             return known
-        found = self.stored.terms.postings(field, term)
-        if found is None:
-            return None
-        if len(self._cache) > _MAX_CACHED_TERMS or self._num_postings > _MAX_CACHED_POSTINGS:
-            self._cache.clear()
-            self._num_postings = 0
-        self._num_postings += len(found[0])
-        postings = TermPostings(*found, self.stored.num_docs)
-        self._cache[field, term] = postings
-        return postings
+        entry = self._computed(term, boosts, lengths)
+        if known is not None:
+            self._num_bytes -= known.num_bytes
+        self._entries[key] = entry
+        self._num_bytes += entry.num_bytes
+        while self._num_bytes > _MAX_CACHED_BYTES:
+            _key, oldest = self._entries.popitem(last=False)
+            self._num_bytes -= oldest.num_bytes
+        return entry
+
+    def doc_frequency(self, field: str, term: str) -> int:
+        """Returns how many documents hold a term, deleted ones included."""
+        return sum(segment.doc_frequency(field, term) for segment in self.segments)
+
+    def _computed(self, term: str, boosts: Boosts, lengths: Lengths) -> _Entry:
+        docnums: list[NDArray[np.intp]] = []
+        values: list[NDArray[np.float32]] = []
+        frequencies = [0] * len(boosts.by_field)
+        for start, segment in zip(self._starts, self.segments, strict=False):
+            for number, (field, boost) in enumerate(boosts.by_field):
+                found = segment.postings(field, term)
+                if found is None:
+                    continue
+                frequencies[number] += len(found[0])
+                docnums.append(found[0] + start if start else found[0])
+                values.append(_factors(*found, segment.lengths[field], lengths.of(field), boost))
+        if not docnums:
+            return _Entry(None, tuple(frequencies), lengths)
+        impacts = self._combined(docnums, values)
+        return _Entry(impacts, tuple(frequencies), lengths)
+
+    def _combined(
+        self, docnums: Sequence[NDArray[np.intp]], values: Sequence[NDArray[np.float32]]
+    ) -> Impacts:
+        """Returns the sums of a document's impacts in several fields."""
+        count = sum(map(len, docnums))
+        if self.num_docs >= _MIN_DENSE_DOCS and count * _DENSE_SHARE > self.num_docs:
+            row = np.zeros(self.num_docs, np.float32)
+            for places, impacts in zip(docnums, values, strict=True):
+                row[places] += impacts
+            return Impacts(self.start, None, row)
+        if len(docnums) == 1:
+            return Impacts(self.start, docnums[0], values[0])
+        distinct = np.unique(np.concatenate(docnums))
+        sums = np.zeros(len(distinct), np.float32)
+        for places, impacts in zip(docnums, values, strict=True):
+            sums[np.searchsorted(distinct, places)] += impacts
+        return Impacts(self.start, distinct, sums)
+
+
+def _factors(
+    docnums: NDArray[np.intp],
+    weights: NDArray[np.float32],
+    lengths: NDArray[np.float32],
+    average_length: float,
+    boost: float,
+) -> NDArray[np.float32]:
+    """Returns boost · (k1 + 1) · w / (w + k1 (1 - b + b l / avg l)) of each posting."""
+    norms = np.float32(K1 * B / average_length) * lengths[docnums]
+    norms += np.float32(K1 * (1 - B))
+    norms += weights
+    factors: NDArray[np.float32] = weights * np.float32(boost * (K1 + 1))
+    factors /= norms
+    return factors
 
 
 class Collection:
@@ -129,44 +190,39 @@ class Collection:
 
     Args:
         segments: Each segment with a mask of its documents that are not deleted.
+        before: An earlier collection, whose groups are taken over where they are the same.
     """
 
-    def __init__(self, segments: Sequence[tuple[SegmentPostings, NDArray[np.bool_]]]) -> None:
-        self.segments = tuple(segments)
-        sizes = [segment.stored.num_docs for segment, _ in segments]
-        self._starts = [0, *accumulate(sizes)]
-        self.num_docs: int = self._starts[-1]
+    def __init__(
+        self,
+        segments: Sequence[tuple[Segment, NDArray[np.bool_]]],
+        before: Collection | None = None,
+    ) -> None:
+        self.segments = tuple(sorted(segments, key=lambda each: -_group_of(each[0])))
+        """Those of the group of the largest segments first, otherwise as given."""
+        self.groups: tuple[Group, ...] = self._grouped(before.groups if before is not None else ())
+        self.num_docs = sum(group.num_docs for group in self.groups)
         """Documents, deleted ones included."""
-        self._deleted = np.concatenate(
-            [
-                np.flatnonzero(~live) + start
-                for (_, live), start in zip(segments, self._starts, strict=False)
-            ]
-            or [np.empty(0, np.intp)]
-        )
-        self._rows = np.concatenate(
-            [segment.stored.rows for segment, _ in segments] or [np.empty(0, np.int64)]
-        )
-        self._average_lengths = {
-            field: sum(segment.stored.total_lengths[field] for segment, _ in segments)
-            / max(self.num_docs, 1)
-            for field in FIELDS
-        }
-
-    @property
-    def num_rows(self) -> int:
+        live = np.concatenate([live for _, live in self.segments] or [np.empty(0, np.bool_)])
+        deleted = np.flatnonzero(~live)
+        self.num_rows = self.num_docs - len(deleted)
         """Documents that are not deleted."""
-        return self.num_docs - len(self._deleted)
+        self.lengths = self._drifted(before)
+        """Average lengths in use."""
+        self._rows = np.concatenate(
+            [group.rows for group in self.groups] or [np.empty(0, np.int64)]
+        )
+        self._top = TopDocuments(self.num_docs, deleted)
 
-    def zeros(self) -> NDArray[np.float32]:
-        """Returns a score of 0 for each document, shape (num_docs,), float32."""
-        return np.zeros(self.num_docs, np.float32)
+    def idf(self, doc_frequency: int) -> float:
+        """Returns the inverse document frequency, above 0: ln(1 + (N - df + 0.5) / (df + 0.5))."""
+        return math.log1p((self.num_docs - doc_frequency + 0.5) / (doc_frequency + 0.5))
 
-    def doc_frequency(self, term: str) -> int:
+    def doc_frequency(self, term: str, boosts: Boosts) -> int:
         """Returns how many documents hold a term in the field where it is most frequent."""
         return max(
-            sum(segment.stored.terms.doc_frequency(field, term) for segment, _ in self.segments)
-            for field in FIELDS
+            sum(group.doc_frequency(field, term) for group in self.groups)
+            for field, _ in boosts.by_field
         )
 
     def terms_with_prefix(self, field: str, prefix: str, limit: int) -> list[str]:
@@ -174,84 +230,76 @@ class Collection:
         found = {
             term
             for segment, _ in self.segments
-            for term in segment.stored.terms.with_prefix(field, prefix, limit)
+            for term in segment.with_prefix(field, prefix, limit)
         }
         return sorted(found)[:limit]
 
-    def idf(self, doc_frequency: int) -> float:
-        """Returns the inverse document frequency, above 0: ln(1 + (N - df + 0.5) / (df + 0.5))."""
-        return math.log1p((self.num_docs - doc_frequency + 0.5) / (doc_frequency + 0.5))
+    def look_up(self, term: str, boosts: Boosts) -> tuple[float, QueryTerm | None]:
+        """Returns the inverse document frequency of a term, and what it adds to the documents.
 
-    def add_term(
-        self, scores: NDArray[np.float32], term: str, boosts: Mapping[str, float]
-    ) -> float:
-        """Adds the BM25F of a term to the scores of all documents, in place.
-
-        Args:
-            scores: Shape (num_docs,), float32.
-            term: As the analyzer made it.
-            boosts: Field to its weight; other fields are not looked at.
         Returns:
-            The inverse document frequency of the term; 0 if no document holds it.
+            (0, None) if no document holds it in any of the fields.
         """
-        found = {field: self._postings(field, term) for field in boosts}
-        doc_frequency = max(
-            sum(postings.doc_frequency for *_, postings in segments) for segments in found.values()
-        )
-        if not doc_frequency:
-            return 0.0
-        idf = self.idf(doc_frequency)
-        for field, segments in found.items():
-            for start, segment, postings in segments:
-                postings.add_to(
-                    scores[start : start + segment.num_docs],
-                    boosts[field] * idf * (K1 + 1),
-                    lengths=segment.lengths[field],
-                    average_length=self._average_lengths[field],
-                )
-        return idf
+        entries = [group.entry(term, boosts, self.lengths) for group in self.groups]
+        ranges = [entry.impacts for entry in entries if entry.impacts is not None]
+        if not ranges:
+            return 0.0, None
+        frequencies = (entry.frequencies for entry in entries)
+        idf = self.idf(max(map(sum, zip(*frequencies, strict=True))))
+        return idf, QueryTerm(idf, ranges)
 
-    def _postings(self, field: str, term: str) -> list[tuple[int, StoredSegment, TermPostings]]:
-        """Returns (first document number, segment, postings) of the segments that hold a term."""
-        return [
-            (start, segment.stored, postings)
-            for (segment, _), start in zip(self.segments, self._starts, strict=False)
-            if (postings := segment.get(field, term))
-        ]
+    def warm_up(self, max_terms: int, boosts: Boosts) -> None:
+        """Computes the impacts of the terms with the most postings in the largest segment."""
+        if not self.segments:
+            return
+        largest = max((segment for segment, _ in self.segments), key=lambda each: len(each.rows))
+        for term in largest.most_frequent("content", max_terms):
+            self.look_up(term, boosts)
 
     def best(
-        self, scores: NDArray[np.float32], limit: int
+        self, terms: Sequence[QueryTerm], limit: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Returns (rows, scores) of the best documents, best first, ties by row.
+        """Returns (rows, scores) of the documents with the best sums, best first, ties by row.
 
         Args:
-            scores: As ``zeros`` and ``add_term`` made them; deleted documents are set to 0.
+            terms: From ``look_up``.
             limit: Most documents, at least 1; those without score are left out.
         """
-        scores[self._deleted] = 0
-        candidates = _positive(scores, limit)
-        values = scores[candidates]
-        if len(candidates) > limit:
-            # Everything that ties with the last one stays, so that the order decides.
-            least = np.partition(values, len(values) - limit)[len(values) - limit]
-            candidates, values = candidates[values >= least], values[values >= least]
-        rows = self._rows[candidates]
-        order = np.lexsort((rows, -values))[:limit]
-        return rows[order], values[order]
+        docnums, scores = self._top.find(terms, limit)
+        rows = self._rows[docnums]
+        order = np.lexsort((rows, -scores))[:limit]
+        return rows[order], scores[order]
+
+    def _grouped(self, before: Sequence[Group]) -> tuple[Group, ...]:
+        members: dict[int, list[Segment]] = {}
+        for segment, _ in self.segments:
+            members.setdefault(_group_of(segment), []).append(segment)
+        groups: list[Group] = []
+        start = 0
+        for segments in members.values():
+            known = (
+                group
+                for group in before
+                if group.start == start
+                and len(group.segments) == len(segments)
+                and all(map(_is, group.segments, segments))
+            )
+            groups.append(next(known, None) or Group(segments, start))
+            start += groups[-1].num_docs
+        return tuple(groups)
+
+    def _drifted(self, before: Collection | None) -> Lengths:
+        averages = tuple(
+            sum(segment.total_lengths[field] for segment, _ in self.segments)
+            / max(self.num_docs, 1)
+            for field in FIELDS
+        )
+        return before.lengths.drifted_to(averages) if before is not None else Lengths(averages)
 
 
-def _positive(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
-    """Returns where scores are positive, at least for the ``limit`` best and their ties.
+def _group_of(segment: Segment) -> int:
+    return sum(len(segment.rows) >= size for size in GROUP_SIZES)
 
-    Only blocks whose maximum is among the ``limit`` best maxima can hold one of the best scores.
-    """
-    num_blocks = len(scores) // _BLOCK
-    if limit >= num_blocks:
-        return np.flatnonzero(scores > 0)
-    split = num_blocks * _BLOCK
-    maxima = scores[:split].reshape(num_blocks, _BLOCK).max(axis=1)
-    least = max(float(np.partition(maxima, num_blocks - limit)[num_blocks - limit]), 0.0)
-    blocks = np.flatnonzero((maxima >= least) & (maxima > 0))
-    inside = (blocks[:, None] * _BLOCK + np.arange(_BLOCK)).ravel()
-    candidates = np.concatenate((inside, np.arange(split, len(scores))))
-    return candidates[scores[candidates] > 0]
+
+def _is(one: object, other: object) -> bool:
+    return one is other

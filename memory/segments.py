@@ -12,20 +12,23 @@ its rows, so segments may be written in other processes and adopted as files.
 from __future__ import annotations
 
 import warnings
-from collections import Counter
-from dataclasses import dataclass
-from functools import cached_property
+from copy import copy
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from memory.errors import PackagingError
+from memory.posting_lists import FIELDS
 from memory.stored_terms import StoredTerms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
+    from typing_extensions import Buffer
+
+    from memory.posting_lists import FieldPostings, Segment
 
 with warnings.catch_warnings():
     # Python complains about the spelling of some literals when it compiles Whoosh.
@@ -36,11 +39,8 @@ with warnings.catch_warnings():
     from whoosh.codec.whoosh3 import W3Codec
     from whoosh.filedb.filestore import RamStorage
     from whoosh.filedb.filetables import OrderedHashReader
-    from whoosh.index import TOC, clean_files
+    from whoosh.index import TOC
     from whoosh.util.numeric import byte_to_length, length_to_byte
-
-FIELDS = ("content", "context", "headlines", "meta", "path")
-"""Names of the indexed fields, sorted as Whoosh stores them."""
 
 _WHOOSH_VERSION = (2, 7, 4)
 _INDEX_NAME = "MAIN"
@@ -53,6 +53,7 @@ SCHEMA = fields.Schema(**_FIXED_SCHEMA)
 _BLOCK = 4096
 """Most postings of a block: Whoosh's 128 pay off only for its own searcher, which skips blocks."""
 _UNCOMPRESSED_POSTINGS = 48
+_MAX_KNOWN_LENGTHS = 4096
 _LENGTHS = np.array([byte_to_length(code) for code in range(256)], np.float32)
 
 
@@ -75,84 +76,68 @@ class MemoryStorage(RamStorage):  # type: ignore[misc]
         return RamStorage()
 
 
-@dataclass(frozen=True, slots=True)
-class AnalysedRow:
-    """The terms of one row, ready to be written."""
-
-    row: int
-    terms: Mapping[str, Sequence[str]]
-    """Field name to its terms in any order, repeated as often as they occur."""
-
-
-class SegmentData:
-    """Postings of some rows, inverted in memory until they are written as a segment."""
-
-    def __init__(self) -> None:
-        self.rows: list[int] = []
-        self.lengths: dict[str, list[int]] = {field: [] for field in FIELDS}
-        """Terms per row, quantised as Whoosh stores them, so that merging loses nothing."""
-        self.postings: dict[str, dict[bytes, tuple[list[int], list[float]]]] = {
-            field: {} for field in FIELDS
-        }
-        """Field to term to (document numbers, occurrences)."""
-
-    def add_row(self, row: AnalysedRow) -> None:
-        """Appends a row; its document number is the count of rows before it."""
-        docnum = len(self.rows)
-        self.rows.append(row.row)
-        for field in FIELDS:
-            terms = row.terms.get(field, ())
-            self.lengths[field].append(_quantised(len(terms)))
-            postings = self.postings[field]
-            for term, count in Counter(terms).items():
-                docnums, weights = postings.setdefault(term.encode(), ([], []))
-                docnums.append(docnum)
-                weights.append(float(count))
-
-    def add_segment(self, segment: StoredSegment, live: NDArray[np.bool_]) -> None:
-        """Appends the live rows of a stored segment."""
-        base = len(self.rows)
-        self.rows += segment.rows[live].tolist()
-        new_docnums = np.cumsum(live) - 1 + base
-        for field in FIELDS:
-            self.lengths[field] += segment.lengths[field][live].astype(int).tolist()
-            postings = self.postings[field]
-            for term, docnums, weights in segment.terms.all_postings(field):
-                kept = live[docnums]
-                if kept.any():
-                    target = postings.setdefault(term, ([], []))
-                    target[0].extend(new_docnums[docnums[kept]].tolist())
-                    target[1].extend(weights[kept].tolist())
-
-
 class StoredSegment:
-    """A segment as Whoosh stores it, read as arrays."""
+    """A segment as Whoosh stores it, read as arrays.
+
+    Args:
+        storage: Holds the files of this segment, of others too if need be.
+        segment: Whoosh's name for it.
+    """
 
     def __init__(self, storage: MemoryStorage, segment: Any) -> None:
         self.whoosh_segment = segment
-        self.num_docs: int = segment.doc_count_all()
         self._storage = storage
+        self._num_docs: int = segment.doc_count_all()
         self.rows: NDArray[np.int64] = self._column(_ROW_COLUMN, ">i8").astype(np.int64)
         """Row ids by document number."""
         self.lengths: dict[str, NDArray[np.float32]] = {
             field: _LENGTHS[self._column(f"_{field}_len", np.uint8)] for field in FIELDS
         }
         """Number of terms of each document in a field, quantised."""
-        self.total_lengths = {field: float(self.lengths[field].sum()) for field in FIELDS}
+        self.total_lengths = {
+            field: float(self.lengths[field].sum(dtype=np.float64)) for field in FIELDS
+        }
 
     @cached_property
-    def terms(self) -> StoredTerms:
+    def _terms(self) -> StoredTerms:
         """The terms and their postings; read on first use, 15 ms for 50,000 of them."""
         term_file = self.whoosh_segment.make_filename(W3Codec.TERMS_EXT)
         postings_file = self.whoosh_segment.make_filename(W3Codec.POSTS_EXT)
         index = OrderedHashReader.open(self._storage, term_file)
         return StoredTerms(
-            index, self._storage.files[term_file], self._storage.files[postings_file]
+            index, bytes(self._storage.files[term_file]), self._storage.files[postings_file]
         )
+
+    def files(self) -> dict[str, Buffer]:
+        """Returns the content of its files by their names."""
+        names = self.whoosh_segment.list_files(self._storage)
+        return {name: self._storage.files[name] for name in names}
+
+    def doc_frequency(self, field: str, term: str) -> int:
+        """Returns how many documents hold a term, deleted ones included."""
+        return self._terms.doc_frequency(field, term)
+
+    def postings(
+        self, field: str, term: str
+    ) -> tuple[NDArray[np.intp], NDArray[np.float32]] | None:
+        """Returns (document numbers, occurrences) of a term, None if it is not there."""
+        return self._terms.postings(field, term)
+
+    def with_prefix(self, field: str, prefix: str, limit: int) -> list[str]:
+        """Returns at most ``limit`` terms of a field that begin with a prefix, sorted."""
+        return self._terms.with_prefix(field, prefix, limit)
+
+    def most_frequent(self, field: str, limit: int) -> list[str]:
+        """Returns at most ``limit`` terms of a field that most documents hold."""
+        return self._terms.most_frequent(field, limit)
+
+    def field_postings(self, field: str) -> FieldPostings:
+        """Returns every term of a field."""
+        return self._terms.field_postings(field)
 
     def _column(self, name: str, dtype: Any) -> NDArray[Any]:
         """Returns a column as an array; Whoosh leaves out zeros at its end."""
-        column = np.zeros(self.num_docs, dtype)
+        column = np.zeros(self._num_docs, dtype)
         filename = W3Codec.column_filename(self.whoosh_segment, name)
         if filename in self._storage.files:
             stored = np.frombuffer(self._storage.files[filename], dtype)
@@ -160,31 +145,35 @@ class StoredSegment:
         return column
 
 
-def write_segment(storage: MemoryStorage, data: SegmentData) -> StoredSegment:
-    """Writes a segment of at least one row and opens it; other segments are not touched."""
+def write_segment(data: Segment) -> StoredSegment:
+    """Returns a segment of at least one row as Whoosh stores it."""
+    storage = MemoryStorage()
     codec = W3Codec(_BLOCK)
     segment = codec.new_segment(storage, _INDEX_NAME)
     documents = codec.per_document_writer(storage, segment)
     row_column = SCHEMA[_ROW_COLUMN].column_type
-    for docnum, row in enumerate(data.rows):
+    lengths = {field: data.lengths[field].astype(int).tolist() for field in FIELDS}
+    for docnum, row in enumerate(data.rows.tolist()):
         documents.start_doc(docnum)
         for field in FIELDS:
-            documents.add_field(field, SCHEMA[field], None, data.lengths[field][docnum])
+            documents.add_field(field, SCHEMA[field], None, lengths[field][docnum])
         documents.add_column_value(_ROW_COLUMN, row_column, row)
         documents.finish_doc()
     documents.close()
-    _write_postings(codec.field_writer(storage, segment), data)
+    _write_postings(codec.field_writer(storage, segment), data, lengths)
     segment.set_doc_count(len(data.rows))
     return StoredSegment(storage, segment)
 
 
-def _write_postings(writer: Any, data: SegmentData) -> None:
+def _write_postings(writer: Any, data: Segment, lengths: Mapping[str, list[int]]) -> None:
     for field in FIELDS:
-        lengths = data.lengths[field]
+        postings = data.field_postings(field)
+        starts, docnums = postings.starts.tolist(), postings.docnums.tolist()
+        weights = postings.counts.astype(float).tolist()
         writer.start_field(field, SCHEMA[field])
-        for term, (docnums, weights) in sorted(data.postings[field].items()):
-            writer.start_term(term)
-            _write_term(writer._postwriter, docnums, weights, lengths)
+        for term, start, end in zip(postings.terms, starts, starts[1:], strict=False):
+            writer.start_term(term.encode())
+            _write_term(writer._postwriter, docnums[start:end], weights[start:end], lengths[field])
             writer.finish_term()
         writer.finish_field()
     writer.close()
@@ -212,36 +201,42 @@ def _write_term(
             writer._write_block()
 
 
-def drop_segment(storage: MemoryStorage, segment: StoredSegment) -> None:
-    """Removes the files of a segment; readers that are open keep what they read."""
-    for name in segment.whoosh_segment.list_files(storage):
-        storage.delete_file(name)
-
-
 def store_index(
-    storage: MemoryStorage, segments: Iterable[tuple[StoredSegment, NDArray[np.intp]]]
-) -> None:
-    """Writes the table of contents and drops the files of segments that are not in it.
+    segments: Iterable[tuple[StoredSegment, NDArray[np.intp]]],
+) -> dict[str, Buffer]:
+    """Returns the files of an index: those of its segments and the table of contents.
 
     Args:
-        storage: Where the segments are.
         segments: Each with the document numbers that are deleted in it.
     """
+    files: dict[str, Buffer] = {}
     listed = []
     for segment, deleted in segments:
-        segment.whoosh_segment._deleted = set(deleted.tolist()) or None
-        listed.append(segment.whoosh_segment)
-    generation = TOC._latest_generation(storage, _INDEX_NAME) + 1
-    TOC(SCHEMA, listed, generation).write(storage, _INDEX_NAME)
-    clean_files(storage, _INDEX_NAME, generation, listed)
+        whoosh_segment = copy(segment.whoosh_segment)
+        whoosh_segment._deleted = set(deleted.tolist()) or None
+        listed.append(whoosh_segment)
+        files.update(segment.files())
+    storage = MemoryStorage()
+    TOC(SCHEMA, listed, 1).write(storage, _INDEX_NAME)
+    files.update(storage.files)
+    return files
 
 
-def open_index(storage: MemoryStorage) -> Iterator[tuple[StoredSegment, NDArray[np.intp]]]:
-    """Yields the stored segments, each with the document numbers that are deleted in it."""
+def open_index(
+    files: Mapping[str, Buffer],
+) -> Iterator[tuple[StoredSegment, NDArray[np.intp]]]:
+    """Yields the stored segments, each with the document numbers that are deleted in it.
+
+    Whoosh unpickles parts of the files: check that they are the ones you stored.
+    """
+    storage = MemoryStorage()
+    storage.files.update(files)
     # The schema is passed because Whoosh would otherwise unpickle the stored one.
     for segment in TOC.read(storage, _INDEX_NAME, schema=SCHEMA).segments:
         yield StoredSegment(storage, segment), np.array(sorted(segment.deleted_docs()), np.intp)
 
 
-def _quantised(length: int) -> int:
+@lru_cache(_MAX_KNOWN_LENGTHS)
+def quantised(length: int) -> int:
+    """Returns a length as Whoosh reads it again from the byte it stores."""
     return int(byte_to_length(length_to_byte(length)))

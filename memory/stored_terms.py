@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from memory.posting_lists import FieldPostings
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
+    from typing_extensions import Buffer
 
 _RECORD_HEAD = 8
 """Bytes before the key of a record: the lengths of key and value."""
@@ -39,8 +42,8 @@ class StoredTerms:
         postings_file: Content of the postings file.
     """
 
-    def __init__(self, index: Any, term_file: bytes, postings_file: bytes) -> None:
-        self._postings_file = postings_file
+    def __init__(self, index: Any, term_file: bytes, postings_file: Buffer) -> None:
+        self._postings_file = memoryview(postings_file)
         fields: Mapping[str, int] = index.extras["fieldmap"]
         self._prefixes = {field: number.to_bytes(2) for field, number in fields.items()}
         starts = np.frombuffer(
@@ -70,12 +73,24 @@ class StoredTerms:
         place = self._place(field, term)
         return None if place is None else self._decoded(place)
 
-    def all_postings(
-        self, field: str
-    ) -> Iterator[tuple[bytes, NDArray[np.intp], NDArray[np.float32]]]:
-        """Yields (term, document numbers, occurrences) of every term of a field, sorted."""
-        for place in self._places_with_prefix(self._prefixes[field]):
-            yield self._keys[place][2:], *self._decoded(place)
+    def most_frequent(self, field: str, limit: int) -> list[str]:
+        """Returns at most ``limit`` terms of a field that most documents hold."""
+        places = self._places_with_prefix(self._prefixes[field])
+        most = sorted(places, key=lambda place: -self._frequencies[place])[:limit]
+        return [self._keys[place][2:].decode() for place in most]
+
+    def field_postings(self, field: str) -> FieldPostings:
+        """Returns every term of a field."""
+        places = self._places_with_prefix(self._prefixes[field])
+        decoded = [self._decoded(place) for place in places]
+        sizes = [len(docnums) for docnums, _ in decoded]
+        none: list[NDArray[Any]] = [np.empty(0)]
+        return FieldPostings(
+            terms=[self._keys[place][2:].decode() for place in places],
+            starts=np.cumsum([0, *sizes]),
+            docnums=np.concatenate([docnums for docnums, _ in decoded] or none).astype(np.int32),
+            counts=np.concatenate([counts for _, counts in decoded] or none).astype(np.uint16),
+        )
 
     def with_prefix(self, field: str, prefix: str, limit: int) -> list[str]:
         """Returns at most ``limit`` terms of a field that begin with a prefix, sorted."""
@@ -108,7 +123,7 @@ class StoredTerms:
         return np.concatenate(docnums), np.concatenate(weights)
 
 
-def _block(stored: bytes) -> tuple[tuple[int, ...], tuple[float, ...] | float]:
+def _block(stored: memoryview) -> tuple[tuple[int, ...], tuple[float, ...] | float]:
     """Returns (differences of document numbers, occurrences) of a block of postings."""
     stream = BytesIO(stored)
     is_compressed = _PlainUnpickler(stream).load()[3]

@@ -1,58 +1,35 @@
-"""Which rows hold the words of a query?
+"""Which rows can be found by their words, and how do rows come and go?
 
-The lexical half of the index: Whoosh's segments in memory, BM25F over five fields. It is not useful
-for exact look-ups by hash or path, nor for phrases.
+The writing half of the lexical index: Whoosh's segments in memory, BM25F over five fields. What a
+query does with them is ``text_query``'s business.
 """
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memory.postings import K1, Collection, SegmentPostings
-from memory.segments import (
-    FIELDS,
-    AnalysedRow,
-    MemoryStorage,
-    SegmentData,
-    drop_segment,
-    open_index,
-    store_index,
-    write_segment,
-)
+from memory import text_query
+from memory.inversion import AnalysedRow, InvertedSegment, invert, merge
+from memory.merging import to_merge_at_once, to_merge_when_idle
+from memory.postings import Collection
+from memory.segments import StoredSegment, open_index, store_index, write_segment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
+    from typing_extensions import Buffer
 
     from memory.analysis import Analyzer
+    from memory.posting_lists import Segment
+    from memory.text_query import TextHits
 
-FIELD_BOOSTS = {"path": 1.0, "headlines": 1.0, "context": 0.25, "content": 1.0, "meta": 1.0}
-"""What a match in each field counts, relative to one in the content.
-
-The context stands beside every chunk of its file and so tells little about any of them.
-"""
-
-MAX_QUERY_TERMS = 64
-"""More terms are cut to the rarest ones."""
-MAX_QUERY_CHARS = 16_384
-"""Longer queries are cut in the middle: prompts begin or end with what they ask."""
-
-_MAX_CANDIDATE_WORDS = 512
-_MIN_PREFIX_CHARS = 3
-_MAX_PREFIX_TERMS = 16
-_PREFIX_BOOST = 0.5
-
-_MERGED_SEGMENTS = 24
-_TIER = 16
-_MAX_DELETED_SHARE = 0.25
 _MAX_SEGMENT_ROWS = 16_384
+_KEPT_INVERTED = 4_096
+"""Documents from which on a segment is read as it is stored, which takes less memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +47,68 @@ class TextRow:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TextHits:
-    """Rows that hold words of a query."""
+class _Held:
+    """A segment and what is still true of it."""
 
-    rows: NDArray[np.int64]
-    """Row ids, best first, ties by id."""
-    scores: NDArray[np.float32]
-    """BM25F of each row, positive."""
-    best_possible: float
-    """What a row would reach if each word of the query filled its best field; above 0 if there is
-    a word. A row that holds a word in several fields may exceed it."""
-    terms: tuple[str, ...]
-    """The distinct terms that were looked for."""
+    segment: Segment
+    live: NDArray[np.bool_]
+    sorted_rows: NDArray[np.int64]
+    by_row: NDArray[np.intp]
+    """Document number of each of ``sorted_rows``."""
+
+    @classmethod
+    def of(cls, segment: Segment, live: NDArray[np.bool_] | None = None) -> _Held:
+        order = np.argsort(segment.rows, kind="stable")
+        if live is None:
+            live = np.ones(len(segment.rows), np.bool_)
+        return cls(segment, live, segment.rows[order], order)
+
+    @property
+    def num_live(self) -> int:
+        return int(np.count_nonzero(self.live))
+
+    def without(self, rows: NDArray[np.int64]) -> _Held:
+        """Marks rows as deleted."""
+        places = np.searchsorted(self.sorted_rows, rows)
+        places[places == len(self.sorted_rows)] = 0
+        docnums = self.by_row[places[self.sorted_rows[places] == rows]]
+        if not self.live[docnums].any():
+            return self
+        live = self.live.copy()
+        live[docnums] = False
+        return replace(self, live=live)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Merge:
+    """Segments to be rewritten as one; may run beside searches and changes."""
+
+    parts: tuple[tuple[Segment, NDArray[np.bool_]], ...]
+
+    def run(self) -> Segment | None:
+        """Returns the live documents of all parts as one segment; None if there are none."""
+        if not any(live.any() for _, live in self.parts):
+            return None
+        merged = merge(self.parts)
+        return write_segment(merged) if len(merged.rows) >= _KEPT_INVERTED else merged
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrozenText:
+    """The segments of one moment; later changes do not touch them."""
+
+    parts: tuple[tuple[Segment, NDArray[np.bool_]], ...]
+
+    def files(self) -> dict[str, Buffer]:
+        """Returns the content of the index, file name to bytes; empty if it holds no row.
+
+        Segments that were not stored yet are written now, about 0.1 ms a row.
+        """
+        if not self.parts:
+            return {}
+        return store_index(
+            (_stored(segment), np.flatnonzero(~live)) for segment, live in self.parts
+        )
 
 
 class TextIndex:
@@ -95,11 +122,11 @@ class TextIndex:
 
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
-        self._storage = MemoryStorage()
+        self._held: tuple[_Held, ...] = ()
         self._collection = Collection([])
 
     @classmethod
-    def from_files(cls, analyzer: Analyzer, files: Mapping[str, bytes]) -> TextIndex:
+    def from_files(cls, analyzer: Analyzer, files: Mapping[str, Buffer]) -> TextIndex:
         """Returns the index that ``files`` of the same language and analysis version describe.
 
         Whoosh unpickles parts of the files: check that they are the ones you stored.
@@ -109,13 +136,12 @@ class TextIndex:
             files: Name to content.
         """
         index = cls(analyzer)
-        index._storage.files.update(files)
-        segments = []
-        for stored, deleted in open_index(index._storage) if files else ():
-            live = np.ones(stored.num_docs, np.bool_)
+        held = []
+        for stored, deleted in open_index(files) if files else ():
+            live = np.ones(len(stored.rows), np.bool_)
             live[deleted] = False
-            segments.append((SegmentPostings(stored), live))
-        index._collection = Collection(segments)
+            held.append(_Held.of(stored, live))
+        index._hold(held)
         return index
 
     @property
@@ -126,173 +152,140 @@ class TextIndex:
     @property
     def num_segments(self) -> int:
         """Parts the index consists of; each costs every query a little."""
-        return len(self._collection.segments)
-
-    def files(self) -> dict[str, bytes]:
-        """Returns the content of the index, file name to bytes; empty before the first row."""
-        if not self._collection.segments:
-            return {}
-        store_index(
-            self._storage,
-            (
-                (segment.stored, np.flatnonzero(~live))
-                for segment, live in self._collection.segments
-            ),
-        )
-        return dict(self._storage.files)
+        return len(self._held)
 
     def apply(self, *, add: Sequence[TextRow], remove: Sequence[int]) -> None:
         """Removes rows, then adds rows, in one step: an error changes nothing.
 
-        Ids that are not there are not an error. Costs about 0.8 ms a row of 1,000 characters, plus
-        the merge of small segments every few calls; ``compact`` merges the larger ones.
+        Ids that are not there are not an error. Costs about 0.3 ms a row of 1,000 characters, and
+        the merge of small segments with it.
 
         Args:
             add: Rows whose ids are not in the index, or are in ``remove``.
             remove: Row ids.
         """
-        segments = _without(self._collection.segments, remove)
-        merged = _to_merge([int(live.sum()) for _, live in segments]) if add else []
-        self._replace(segments, merged, add)
+        analysed = analysed_rows(self._analyzer, add)
+        self.add_segments(
+            [
+                invert(analysed[start : start + _MAX_SEGMENT_ROWS])
+                for start in range(0, len(analysed), _MAX_SEGMENT_ROWS)
+            ],
+            remove=remove,
+        )
 
-    def compact(self, *, max_rows: int = 1024) -> bool:
-        """Merges small segments, and drops what is deleted in them; for idle moments.
+    def add_segments(self, segments: Sequence[Segment], *, remove: Sequence[int]) -> None:
+        """Removes rows, then adds whole segments, in one step.
 
         Args:
-            max_rows: Most rows to rewrite, the smallest segments first; 1 ms each.
-        Returns:
-            Whether there was anything to do.
+            segments: Of rows that are not in the index, or are in ``remove``.
+            remove: Row ids.
         """
-        segments = self._collection.segments
-        sizes = [int(live.sum()) for _, live in segments]
-        smallest = sorted(range(len(sizes)), key=sizes.__getitem__)
-        totals = accumulate(sizes[number] for number in smallest)
-        merged = [
-            number for number, total in zip(smallest, totals, strict=True) if total <= max_rows
-        ]
-        if len(merged) < 2 and not any(  # noqa: PLR2004 - one segment is not merged with itself
-            segments[number][1].mean() < 1 - _MAX_DELETED_SHARE for number in merged
-        ):
-            return False
-        self._replace(segments, merged, ())
-        return True
+        held = _without(self._held, remove)
+        if segments:
+            sizes = [each.num_live for each in held]
+            chosen = to_merge_at_once(sizes, sum(len(segment.rows) for segment in segments))
+            if chosen:
+                parts = [(held[place].segment, held[place].live) for place in chosen]
+                parts += [(each, np.ones(len(each.rows), np.bool_)) for each in segments]
+                segments = [merge(parts)]
+                held = [each for place, each in enumerate(held) if place not in chosen]
+        self._hold([*held, *map(_Held.of, segments)])
 
     def search(self, text: str, *, limit: int) -> TextHits:
-        """Returns the rows that hold words of a text, best first; the text is not a query language.
+        """Returns the rows that hold words of a text, best first; see ``text_query.search``."""
+        return text_query.search(self._collection, self._analyzer, text, limit=limit)
+
+    def warm_up(self, max_terms: int) -> None:
+        """Computes the impacts of the most frequent terms, so that no query waits for them."""
+        self._collection.warm_up(max_terms, text_query.ALL_FIELDS)
+
+    def frozen(self) -> FrozenText:
+        """Returns what the index holds now."""
+        return FrozenText(tuple((each.segment, each.live) for each in self._held))
+
+    def files(self) -> dict[str, Buffer]:
+        """Returns the content of the index, see ``FrozenText.files``."""
+        return self.frozen().files()
+
+    def next_merge(self) -> Merge | None:
+        """Returns what is worth being merged in a quiet moment; None if all is well."""
+        sizes = [(each.num_live, len(each.segment.rows)) for each in self._held]
+        chosen = to_merge_when_idle(sizes)
+        if not chosen:
+            return None
+        return Merge(tuple((self._held[place].segment, self._held[place].live) for place in chosen))
+
+    def adopt(self, done: Merge, merged: Segment | None) -> bool:
+        """Puts a merged segment in the place of its parts, whatever was deleted meanwhile.
 
         Args:
-            text: Anything; bounded here (``MAX_QUERY_CHARS``, ``MAX_QUERY_TERMS``).
-            limit: Most rows, at least 1.
+            done: From ``next_merge``.
+            merged: What its ``run`` returned.
+
+        Returns:
+            False if the parts are not all here any more; nothing changes then.
         """
-        if len(text) > MAX_QUERY_CHARS:
-            text = f"{text[: MAX_QUERY_CHARS // 2]}\n{text[-MAX_QUERY_CHARS // 2 :]}"
-        collection = self._collection
-        scores = collection.zeros()
-        words = self._telling_words(collection, text)
-        terms = tuple(dict.fromkeys(term for word in words for term in word))
-        idfs = {term: collection.add_term(scores, term, FIELD_BOOSTS) for term in terms}
-        best_possible = sum(_best_possible(word, idfs) or collection.idf(0) for word in words)
-        best_possible *= (K1 + 1) * max(FIELD_BOOSTS.values())
-        self._add_path_prefix(collection, scores, text, terms)
-        rows, row_scores = collection.best(scores, limit)
-        return TextHits(rows, row_scores, best_possible, terms)
+        sources = {id(segment) for segment, _ in done.parts}
+        parts = [each for each in self._held if id(each.segment) in sources]
+        if len(parts) < len(sources):
+            return False
+        rest = [each for each in self._held if id(each.segment) not in sources]
+        if merged is not None:
+            rows = np.concatenate([each.segment.rows[each.live] for each in parts])
+            live = np.isin(merged.rows, rows)
+            if live.any():
+                rest.append(_Held.of(merged, live))
+        self._hold(rest)
+        return True
 
-    def _telling_words(self, collection: Collection, text: str) -> list[tuple[str, ...]]:
-        """Returns the words of a query, at most ``MAX_QUERY_TERMS`` terms of the rarest of them."""
-        words = self._analyzer.query_words(text)
-        if sum(map(len, words)) <= MAX_QUERY_TERMS:
-            return words
-        # The longest words are the most telling ones that can be told without a look-up.
-        longest = sorted(words, key=lambda word: -len(word[0]))[:_MAX_CANDIDATE_WORDS]
-        frequencies = {word: max(map(collection.doc_frequency, word)) for word in longest}
-        # Words that occur nowhere find nothing, however rare they are.
-        rarest = sorted(longest, key=lambda word: frequencies[word] or collection.num_docs + 1)
-        kept: list[tuple[str, ...]] = []
-        num_terms = 0
-        for word in rarest:
-            num_terms += len(word)
-            if num_terms > MAX_QUERY_TERMS:
-                break
-            kept.append(word)
-        return kept
+    def compact(self) -> bool:
+        """Merges all that is worth it, now; returns whether there was anything to do."""
+        merged = False
+        while (found := self.next_merge()) is not None:
+            merged = self.adopt(found, found.run())
+        return merged
 
-    def _add_path_prefix(
-        self,
-        collection: Collection,
-        scores: NDArray[np.float32],
-        text: str,
-        terms: Sequence[str],
-    ) -> None:
-        """Lets the last word find paths that it begins: ``ali`` finds ``people/alice.md``."""
-        prefix = self._analyzer.last_word(text)
-        if len(prefix) < _MIN_PREFIX_CHARS:
-            return
-        for term in collection.terms_with_prefix("path", prefix, _MAX_PREFIX_TERMS):
-            if term not in terms:
-                collection.add_term(scores, term, {"path": _PREFIX_BOOST})
-
-    def _replace(
-        self,
-        segments: Sequence[tuple[SegmentPostings, NDArray[np.bool_]]],
-        merged: Sequence[int],
-        add: Sequence[TextRow],
-    ) -> None:
-        """Swaps in the segments, the ``merged`` ones rewritten as one together with new rows."""
-        kept = [segment for number, segment in enumerate(segments) if number not in merged]
-        data = SegmentData()
-        for number in merged:
-            data.add_segment(segments[number][0].stored, segments[number][1])
-        for row in add:
-            data.add_row(self._analysed(row))
-            if len(data.rows) >= _MAX_SEGMENT_ROWS:
-                kept.append(self._written(data))
-                data = SegmentData()
-        if data.rows:
-            kept.append(self._written(data))
-        before = {segment.stored for segment, _ in self._collection.segments}
-        self._collection = Collection(kept)
-        for stored in before - {segment.stored for segment, _ in kept}:
-            drop_segment(self._storage, stored)
-
-    def _analysed(self, row: TextRow) -> AnalysedRow:
-        terms = {field: self._analyzer.tokens(getattr(row, field)) for field in FIELDS}
-        return AnalysedRow(row.row, terms | {"path": self._analyzer.path_tokens(row.path)})
-
-    def _written(self, data: SegmentData) -> tuple[SegmentPostings, NDArray[np.bool_]]:
-        stored = write_segment(self._storage, data)
-        return SegmentPostings(stored), np.ones(stored.num_docs, np.bool_)
+    def _hold(self, held: Iterable[_Held]) -> None:
+        self._held = tuple(held)
+        pairs = [(each.segment, each.live) for each in self._held]
+        self._collection = Collection(pairs, before=self._collection)
 
 
-def _best_possible(word: Sequence[str], idfs: Mapping[str, float]) -> float:
-    """Returns what a word is worth, in units of idf.
+def analysed_rows(analyzer: Analyzer, rows: Iterable[TextRow]) -> list[AnalysedRow]:
+    """Returns the terms of rows."""
+    # Rows of a file share these texts.
+    shared: dict[tuple[str, str], list[str]] = {}
+    analysed = []
+    for row in rows:
+        for field, text in (("context", row.context), ("meta", row.meta), ("path", row.path)):
+            if (field, text) not in shared:
+                tokens = analyzer.path_tokens if field == "path" else analyzer.tokens
+                shared[field, text] = tokens(text)
+        terms = {
+            "content": analyzer.tokens(row.content),
+            "context": shared["context", row.context],
+            "headlines": analyzer.tokens(row.headlines),
+            "meta": shared["meta", row.meta],
+            "path": shared["path", row.path],
+        }
+        analysed.append(AnalysedRow(row.row, terms))
+    return analysed
 
-    A compound counts whole or in parts, whichever is more, as prose may write it either way.
-    """
-    whole, *parts = (idfs[term] for term in word)
-    return max(whole, sum(parts))
+
+def _stored(segment: Segment) -> StoredSegment:
+    """Returns a segment as Whoosh stores it; what was written before is not written again."""
+    if isinstance(segment, StoredSegment):
+        return segment
+    assert isinstance(segment, InvertedSegment)  # noqa: S101 - there are no others
+    if segment.stored is None:
+        segment.stored = write_segment(segment)
+    return segment.stored
 
 
-def _without(
-    segments: Iterable[tuple[SegmentPostings, NDArray[np.bool_]]], remove: Sequence[int]
-) -> list[tuple[SegmentPostings, NDArray[np.bool_]]]:
+def _without(held: Iterable[_Held], remove: Sequence[int]) -> list[_Held]:
     """Returns the segments with some rows marked as deleted, empty segments left out."""
     if not remove:
-        return list(segments)
+        return list(held)
     removed = np.array(remove, np.int64)
-    marked = (
-        (segment, live & ~np.isin(segment.stored.rows, removed)) for segment, live in segments
-    )
-    return [(segment, live) for segment, live in marked if live.any()]
-
-
-def _to_merge(sizes: Sequence[int]) -> list[int]:
-    """Returns the numbers of the segments to be merged with the next new rows.
-
-    These are segments of similar size, once many have come together: a merge costs as much as many
-    edits, and the count of segments grows with the logarithm of the rows only.
-    """
-    tiers: dict[int, list[int]] = defaultdict(list)
-    for number, size in enumerate(sizes):
-        tiers[int(math.log(size, _TIER))].append(number)
-    full = [tier for tier in tiers if len(tiers[tier]) >= _MERGED_SEGMENTS]
-    return tiers[min(full)] if full else []
+    marked = (each.without(removed) for each in held)
+    return [each for each in marked if each.live.any()]

@@ -5,16 +5,17 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from whoosh import scoring
 from whoosh.index import FileIndex
 from whoosh.query import Or, Term
 
 from memory.analysis import Analyzer
-from memory.postings import K1, B, Collection, SegmentPostings
-from memory.segments import FIELDS, SCHEMA, AnalysedRow, MemoryStorage, SegmentData, write_segment
-from memory.text_index import FIELD_BOOSTS, TextIndex, TextRow
+from memory.inversion import AnalysedRow, invert
+from memory.posting_lists import FIELDS
+from memory.postings import K1, B, Boosts, Collection
+from memory.segments import SCHEMA, MemoryStorage, quantised
+from memory.text_index import TextIndex, TextRow
+from memory.text_query import FIELD_BOOSTS
 
 ANALYZER = Analyzer("english")
 
@@ -98,54 +99,49 @@ def test_a_frequent_term_in_a_large_segment_scores_as_in_whoosh():
 def test_bm25_of_one_document_is_the_textbook_value():
     """By hand: N = 2, df = 1, tf = 2, length 4, average length 3."""
     collection = collection_of([["a", "a", "b", "c"], ["d", "e"]])
-    scores = collection.zeros()
 
-    idf = collection.add_term(scores, "a", {"content": 1.0})
+    idf, term = collection.look_up("a", CONTENT)
 
+    rows, scores = collection.best([term], 10)
     assert idf == pytest.approx(math.log(1 + 1.5 / 1.5))
     expected = idf * 2 * (0.9 + 1) / (2 + 0.9 * (1 - 0.4 + 0.4 * 4 / 3))
-    assert scores.tolist() == pytest.approx([expected, 0])
+    assert (rows.tolist(), scores.tolist()) == ([0], [pytest.approx(expected)])
 
 
 def test_a_term_that_is_nowhere_adds_nothing():
     collection = collection_of([["a"]])
-    scores = collection.zeros()
 
-    assert collection.add_term(scores, "z", {"content": 1.0}) == 0
-    assert scores.tolist() == [0]
+    assert collection.look_up("z", CONTENT) == (0, None)
+
+
+CONTENT = Boosts((("content", 1.0),))
 
 
 def collection_of(contents, live=None):
-    data = SegmentData()
-    for row, content in enumerate(contents):
-        data.add_row(AnalysedRow(row, {"content": content}))
-    stored = write_segment(MemoryStorage(), data)
+    segment = invert(
+        [AnalysedRow(row, {"content": content}) for row, content in enumerate(contents)]
+    )
     mask = np.ones(len(contents), np.bool_) if live is None else np.array(live)
-    return Collection([(SegmentPostings(stored), mask)])
-
-
-@given(st.dictionaries(st.integers(0, 1499), st.sampled_from([0.5, 1, 2, 3])), st.integers(1, 20))
-def test_best_agrees_with_sorting_everything(positive, limit):
-    """Few different values make ties; 1,500 documents are a dozen blocks."""
-    scores = SIZED_COLLECTION.zeros()
-    scores[list(positive)] = list(positive.values())
-    order = sorted((-score, row) for row, score in positive.items())[:limit]
-
-    rows, best = SIZED_COLLECTION.best(scores, limit)
-
-    assert rows.tolist() == [row for _, row in order]
-    assert best.tolist() == [-score for score, _ in order]
-
-
-SIZED_COLLECTION = collection_of([["a"]] * 1500)
+    return Collection([(segment, mask)])
 
 
 def test_deleted_documents_are_never_among_the_best():
     collection = collection_of([["a"], ["a"], ["a"]], live=[True, False, True])
-    scores = collection.zeros()
-    collection.add_term(scores, "a", {"content": 1.0})
+    _, term = collection.look_up("a", CONTENT)
 
-    rows, _ = collection.best(scores, 10)
+    rows, _ = collection.best([term], 10)
 
     assert rows.tolist() == [0, 2]
     assert collection.num_rows == 2
+
+
+def test_average_lengths_may_drift_a_little_before_impacts_are_computed_anew():
+    """So that no edit of a large index makes the next query pay for all its terms."""
+    first = collection_of([["a"] * 10] * 10)
+    same = Collection(first.segments, before=first)
+    longer = invert([AnalysedRow(99, {"content": ["a"] * 99})])
+    grown = Collection([*first.segments, (longer, np.ones(1, np.bool_))], before=first)
+    stored_length = quantised(99)
+
+    assert same.lengths is first.lengths
+    assert grown.lengths.of("content") == pytest.approx((100 + stored_length) / 11)

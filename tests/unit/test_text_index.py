@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.analysis import Analyzer
-from memory.text_index import MAX_QUERY_TERMS, TextIndex, TextRow
+from memory.text_index import TextIndex, TextRow
+from memory.text_query import MAX_QUERY_TERMS
 
 ANALYZER = Analyzer("english")
 

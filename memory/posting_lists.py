@@ -1,0 +1,77 @@
+"""What is a segment: which documents hold which terms, in arrays?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+FIELDS = ("content", "context", "headlines", "meta", "path")
+"""Names of the indexed fields, sorted as Whoosh stores them."""
+
+
+@dataclass(frozen=True)
+class FieldPostings:
+    """The terms of one field and their postings, one term after another."""
+
+    terms: list[str]
+    """Distinct, sorted."""
+    starts: NDArray[np.int64]
+    """Where the postings of each term begin, shape (len(terms) + 1,)."""
+    docnums: NDArray[np.int32]
+    """Document numbers, ascending within a term."""
+    counts: NDArray[np.uint16]
+    """Occurrences of the term in each of these documents."""
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Term to its position in ``terms``."""
+        return dict(zip(self.terms, count()))
+
+
+class Segment(Protocol):
+    """Some rows, inverted; never changes. A document number is a row's position in ``rows``."""
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Row ids by document number."""
+        ...
+
+    @property
+    def lengths(self) -> Mapping[str, NDArray[np.float32]]:
+        """Field to the number of its terms in each document, as Whoosh rounds it."""
+        ...
+
+    @property
+    def total_lengths(self) -> Mapping[str, float]:
+        """Field to the sum of its lengths."""
+        ...
+
+    def doc_frequency(self, field: str, term: str) -> int:
+        """Returns how many documents hold a term, deleted ones included."""
+        ...
+
+    def postings(
+        self, field: str, term: str
+    ) -> tuple[NDArray[np.intp], NDArray[np.float32]] | None:
+        """Returns (document numbers, occurrences) of a term, None if it is not there."""
+        ...
+
+    def with_prefix(self, field: str, prefix: str, limit: int) -> list[str]:
+        """Returns at most ``limit`` terms of a field that begin with a prefix, sorted."""
+        ...
+
+    def most_frequent(self, field: str, limit: int) -> list[str]:
+        """Returns at most ``limit`` terms of a field that most documents hold."""
+        ...
+
+    def field_postings(self, field: str) -> FieldPostings:
+        """Returns every term of a field."""
+        ...

@@ -1,0 +1,122 @@
+"""Which rows hold the words of a text, and how well?
+
+The reading half of the lexical index: user text becomes terms, at most so many, and never a query
+language. It is not useful for exact look-ups by hash or path, nor for phrases.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memory.postings import K1, Boosts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from memory.analysis import Analyzer
+    from memory.postings import Collection
+    from memory.top_documents import QueryTerm
+
+FIELD_BOOSTS = {"path": 1.0, "headlines": 1.0, "context": 0.25, "content": 1.0, "meta": 1.0}
+"""What a match in each field counts, relative to one in the content.
+
+The context stands beside every chunk of its file and so tells little about any of them.
+"""
+
+MAX_QUERY_TERMS = 64
+"""More terms are cut to the rarest ones."""
+MAX_QUERY_CHARS = 16_384
+"""Longer queries are cut in the middle: prompts begin or end with what they ask."""
+
+ALL_FIELDS = Boosts(tuple(sorted(FIELD_BOOSTS.items())))
+"""Where a word is looked for."""
+_PATH_BEGINNINGS = Boosts((("path", 0.5),))
+_MAX_CANDIDATE_WORDS = 512
+_MIN_PREFIX_CHARS = 3
+_MAX_PREFIX_TERMS = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextHits:
+    """Rows that hold words of a query."""
+
+    rows: NDArray[np.int64]
+    """Row ids, best first, ties by id."""
+    scores: NDArray[np.float32]
+    """BM25F of each row, positive."""
+    best_possible: float
+    """What a row would reach if each word of the query filled its best field; above 0 if there is
+    a word. A row that holds a word in several fields may exceed it."""
+    terms: tuple[str, ...]
+    """The distinct terms that were looked for."""
+
+
+def search(collection: Collection, analyzer: Analyzer, text: str, *, limit: int) -> TextHits:
+    """Returns the rows that hold words of a text, best first.
+
+    Args:
+        collection: Where to look.
+        analyzer: The one that made its terms.
+        text: Anything; bounded here (``MAX_QUERY_CHARS``, ``MAX_QUERY_TERMS``).
+        limit: Most rows, at least 1.
+    """
+    if len(text) > MAX_QUERY_CHARS:
+        text = f"{text[: MAX_QUERY_CHARS // 2]}\n{text[-MAX_QUERY_CHARS // 2 :]}"
+    words = _telling_words(collection, analyzer, text)
+    terms = tuple(dict.fromkeys(term for word in words for term in word))
+    found = [collection.look_up(term, ALL_FIELDS) for term in terms]
+    idfs = {term: idf for term, (idf, _) in zip(terms, found, strict=True)}
+    best_possible = sum(_best_possible(word, idfs) or collection.idf(0) for word in words)
+    best_possible *= (K1 + 1) * max(FIELD_BOOSTS.values())
+    wanted = [term for _, term in found if term is not None]
+    wanted += _path_beginnings(collection, analyzer.last_word(text), idfs)
+    rows, scores = collection.best(wanted, limit)
+    return TextHits(rows, scores, best_possible, terms)
+
+
+def _telling_words(
+    collection: Collection, analyzer: Analyzer, text: str
+) -> Sequence[tuple[str, ...]]:
+    """Returns the words of a query, at most ``MAX_QUERY_TERMS`` terms of the rarest of them."""
+    words = analyzer.query_words(text)
+    if sum(map(len, words)) <= MAX_QUERY_TERMS:
+        return words
+    # The longest words are the most telling ones that can be told without a look-up.
+    longest = sorted(words, key=lambda word: -len(word[0]))[:_MAX_CANDIDATE_WORDS]
+    frequencies = {
+        word: max(collection.doc_frequency(term, ALL_FIELDS) for term in word) for word in longest
+    }
+    # Words that occur nowhere find nothing, however rare they are.
+    rarest = sorted(longest, key=lambda word: frequencies[word] or collection.num_docs + 1)
+    kept: list[tuple[str, ...]] = []
+    num_terms = 0
+    for word in rarest:
+        num_terms += len(word)
+        if num_terms > MAX_QUERY_TERMS:
+            break
+        kept.append(word)
+    return kept
+
+
+def _path_beginnings(
+    collection: Collection, prefix: str, known: Mapping[str, float]
+) -> list[QueryTerm]:
+    """Lets the last word find paths that it begins: ``ali`` finds ``people/alice.md``."""
+    if len(prefix) < _MIN_PREFIX_CHARS:
+        return []
+    terms = collection.terms_with_prefix("path", prefix, _MAX_PREFIX_TERMS)
+    found = [collection.look_up(term, _PATH_BEGINNINGS) for term in terms if term not in known]
+    return [term for _, term in found if term is not None]
+
+
+def _best_possible(word: Sequence[str], idfs: Mapping[str, float]) -> float:
+    """Returns what a word is worth, in units of idf.
+
+    A compound counts whole or in parts, whichever is more, as prose may write it either way.
+    """
+    whole, *parts = (idfs[term] for term in word)
+    return max(whole, sum(parts))

@@ -1,0 +1,148 @@
+"""Which documents have the highest sums of impacts?
+
+What the terms add is summed up for all documents, then the best are found through the maxima of
+blocks. To skip the frequent terms for documents without a chance (MaxScore, Turtle & Flood 1995)
+does not pay: to add one to 100,000 documents takes 13 microseconds, to find out who has a chance
+four times as long.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+_BLOCK = 32
+_FOLD = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Impacts:
+    """What one term adds to the scores of the documents of one range, idf apart."""
+
+    start: int
+    """First document number of the range."""
+    docnums: NDArray[np.intp] | None
+    """Distinct numbers of the documents that hold the term, relative to ``start``; None if
+    ``values`` has an entry for each document of the range."""
+    values: NDArray[np.float32]
+
+    def add_to(
+        self, scores: NDArray[np.float32], scale: np.float32, products: NDArray[np.float32]
+    ) -> None:
+        """Adds ``scale`` times the impacts to the scores of all documents, in place.
+
+        Args:
+            scores: Shape (num_docs,).
+            scale: Factor.
+            products: Room for as many values, overwritten.
+        """
+        scaled = np.multiply(self.values, scale, out=products[: len(self.values)])
+        if self.docnums is None:
+            scores[self.start : self.start + len(scaled)] += scaled
+        elif self.start:
+            scores[self.start :][self.docnums] += scaled
+        else:
+            # Document numbers are distinct, so the buffered addition loses nothing.
+            scores[self.docnums] += scaled
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryTerm:
+    """A term of a query with its impacts on all documents."""
+
+    scale: float
+    """Everything that is the same for all documents, at least 0."""
+    ranges: Sequence[Impacts]
+    """Of disjoint ranges of documents."""
+
+
+class TopDocuments:
+    """Finds the best documents of one collection.
+
+    Args:
+        num_docs: Documents, deleted ones included.
+        deleted: Numbers of the deleted ones.
+    """
+
+    def __init__(self, num_docs: int, deleted: NDArray[np.intp]) -> None:
+        self._num_docs = num_docs
+        self._deleted = deleted
+        # Scores, all zero between searches, and products. Each search takes a pair of its own, so
+        # that they may run side by side.
+        self._spare: list[tuple[NDArray[np.float32], NDArray[np.float32]]] = []
+
+    def find(
+        self, terms: Sequence[QueryTerm], limit: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+        """Returns the documents with the ``limit`` best scores and all that tie with the last.
+
+        Args:
+            terms: What to add up.
+            limit: At least 1.
+
+        Returns:
+            Document numbers in no order, and their scores, all positive.
+        """
+        try:
+            scores, products = self._spare.pop()
+        except IndexError:
+            scores, products = (np.zeros(self._num_docs, np.float32) for _ in range(2))
+        for term in terms:
+            for impacts in term.ranges:
+                impacts.add_to(scores, np.float32(term.scale), products)
+        scores[self._deleted] = 0
+        docnums = _promising(scores, limit)
+        values = scores[docnums]
+        scores.fill(0)
+        self._spare.append((scores, products))
+        return _cut(docnums, values, limit)
+
+
+def _promising(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
+    """Returns at least the documents with the ``limit`` best scores and their ties.
+
+    Only blocks whose maximum is so high can hold one of them; documents without score are left out.
+    """
+    maxima = _block_maxima(scores, _BLOCK)
+    if limit > len(maxima) or (least := _threshold(maxima, limit)) <= 0:
+        return np.flatnonzero(scores > 0)
+    blocks = np.flatnonzero(maxima >= least)
+    inside = (blocks + (np.arange(_BLOCK) * len(maxima))[:, None]).ravel()
+    candidates = np.concatenate((inside, np.arange(len(maxima) * _BLOCK, len(scores))))
+    return candidates[scores[candidates] >= least]
+
+
+def _threshold(maxima: NDArray[np.float32], limit: int) -> float:
+    """Returns a score that at least ``limit`` documents reach, near to the best such."""
+    while len(maxima) > 2 * _FOLD * limit:
+        maxima = _block_maxima(maxima, _FOLD)
+    return float(np.partition(maxima, len(maxima) - limit)[len(maxima) - limit])
+
+
+def _block_maxima(values: NDArray[np.float32], size: int) -> NDArray[np.float32]:
+    """Returns the maximum of each block, shape (len(values) // size,); what is left over is not in.
+
+    The members of a block do not lie side by side but a stride apart, so that the maxima of all
+    blocks are the maximum of a few long arrays.
+    """
+    num_blocks = len(values) // size
+    maxima: NDArray[np.float32] = values[: num_blocks * size].reshape(size, num_blocks).max(axis=0)
+    return maxima
+
+
+def _cut(
+    docnums: NDArray[np.intp], values: NDArray[np.float32], limit: int
+) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    """Returns what is positive and not worse than the ``limit``-th best."""
+    least = np.float32(0)
+    if len(values) > limit:
+        least = np.partition(values, len(values) - limit)[len(values) - limit]
+    kept = (values >= least) & (values > 0)
+    return docnums[kept], values[kept]

@@ -1,0 +1,80 @@
+"""Are the best documents exactly the best?"""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.top_documents import Impacts, QueryTerm, TopDocuments
+
+NUM_DOCS = 1500
+
+
+def sparse(start, impacts):
+    docnums = np.array(sorted(impacts), np.intp)
+    values = np.array([impacts[docnum] for docnum in sorted(impacts)], np.float32)
+    return Impacts(start, docnums, values)
+
+
+def dense(start, impacts, num_docs):
+    values = np.zeros(num_docs, np.float32)
+    values[list(impacts)] = list(impacts.values())
+    return Impacts(start, None, values)
+
+
+def sorted_out(terms, deleted, limit):
+    """Returns the same answer from scores of all documents."""
+    scores = np.zeros(NUM_DOCS, np.float64)
+    for scale, impacts in terms:
+        for docnum, value in impacts.items():
+            scores[docnum] += scale * value
+    scores[deleted] = 0
+    order = sorted((-score, docnum) for docnum, score in enumerate(scores.tolist()) if score > 0)
+    return {
+        docnum: -score for score, docnum in order if score <= order[min(limit, len(order)) - 1][0]
+    }
+
+
+# Few different values make ties; all are exact in binary.
+impacts_of_a_term = st.dictionaries(
+    st.integers(0, NUM_DOCS - 1), st.sampled_from([0.25, 0.5, 1.0]), min_size=1, max_size=60
+)
+queries = st.lists(
+    st.tuples(st.sampled_from([0.125, 1.0, 8.0]), impacts_of_a_term, st.booleans()),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(queries, st.sets(st.integers(0, NUM_DOCS - 1), max_size=30), st.integers(1, 20))
+@settings(max_examples=100, deadline=None)
+def test_the_best_agree_with_sorting_everything(query, deleted, limit):
+    terms = [
+        QueryTerm(scale, [dense(0, values, NUM_DOCS) if is_dense else sparse(0, values)])
+        for scale, values, is_dense in query
+    ]
+    deleted = np.array(sorted(deleted), np.intp)
+    top = TopDocuments(NUM_DOCS, deleted)
+    expected = sorted_out([each[:2] for each in query], deleted, limit)
+
+    for _ in range(2):  # the second search finds clean scores
+        docnums, scores = top.find(terms, limit)
+
+        assert len(docnums) == len(expected)
+        assert dict(zip(docnums.tolist(), scores.tolist(), strict=True)) == expected
+
+
+def test_ranges_of_a_term_add_to_their_own_documents():
+    top = TopDocuments(30, np.array([12]))
+    term = QueryTerm(
+        2.0, [dense(0, {3: 1.0}, 10), sparse(10, {1: 0.5, 2: 1.0}), sparse(20, {9: 4.0})]
+    )
+
+    docnums, scores = top.find([term], 10)
+
+    assert dict(zip(docnums.tolist(), scores.tolist(), strict=True)) == {3: 2, 11: 1, 29: 8}
+
+
+def test_no_term_finds_no_document():
+    docnums, scores = TopDocuments(NUM_DOCS, np.empty(0, np.intp)).find([], 5)
+
+    assert (docnums.tolist(), scores.tolist()) == ([], [])
