@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from memory.data_lock import data_lock, is_held
+from memory.data_lock import LOCK_NAME, data_lock, is_held
 from memory.errors import LockHeld
 
 HOLDER = """
@@ -63,3 +63,44 @@ def test_asking_whether_it_is_held_writes_nothing(tmp_path):
     assert not is_held(tmp_path)
     assert not is_held(tmp_path / "missing")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_start_succeeds_at_every_moment_of_a_question(tmp_path):
+    """``memory status`` and ``memory stop`` ask again and again while a daemon starts."""
+    (tmp_path / LOCK_NAME).touch()
+    starts, module = [], is_held.__code__.co_filename
+
+    def start_meanwhile(frame, event, _argument):
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            with data_lock(tmp_path):
+                starts.append(frame.f_lasti)
+        return start_meanwhile
+
+    def enter(frame, _event, _argument):
+        return start_meanwhile(frame, "", None) if frame.f_code.co_filename == module else None
+
+    before = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        is_held(tmp_path)
+    finally:
+        sys.settrace(before)
+
+    assert starts
+
+
+def test_the_owner_itself_may_ask_and_keeps_the_folder(tmp_path):
+    """POSIX locks would be given back as soon as their process closes the file anywhere."""
+    folder = tmp_path / "own"
+    with data_lock(folder):
+        assert is_held(folder)
+        assert is_held(folder)
+        refused = subprocess.run(
+            [sys.executable, "-c", HOLDER, str(folder)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+
+    assert b"LockHeld" in refused.stderr
