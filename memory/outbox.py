@@ -1,7 +1,8 @@
 """Which ``skills:memory`` events still wait for a handler?
 
-An append-only file of JSON lines, each synced before the call returns: an event is delivered at
-least once and survives a kill (SPEC A5). The snippet is data; nothing here looks inside it.
+A file of JSON lines that is appended to, each synced before the call returns: an event is delivered
+at least once and survives a kill (SPEC A5). Opening it drops the text of what was handled once that
+is most of the file. The snippet is data; nothing here looks inside it.
 """
 
 from __future__ import annotations
@@ -11,16 +12,21 @@ import json
 import logging
 import os
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from memory.atomic_file import OsDisk
+from memory.atomic_file import OsDisk, replace_atomically, sweep_temporaries
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+    from memory.atomic_file import Disk
 
 logger = logging.getLogger(__name__)
 
 SKILL = "skills:memory"
+MAX_COMPACT_BYTES = 64 * 1024
+"""A smaller file is never worth a compaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +51,21 @@ class Outbox:
 
     Args:
         path: File to append to; created with its folder when the first event arrives.
+        disk: Where it lies; the machine's by default.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, disk: Disk | None = None) -> None:
         self._path = path
+        self._disk = disk or OsDisk()
         self._pending: dict[str, SkillEvent] = {}
-        self._acknowledged: set[str] = set()
+        self._acknowledged: dict[str, None] = {}
+        self._unreadable: list[bytes] = []
+        """Half a line that a kill left, or a record of a later version."""
         self._ends_torn = False
         """Whether the file may end in half a line, which the next one must not be glued to."""
-        self._replay()
+        self._is_name_synced = False
+        sweep_temporaries(path.parent, path.name)
+        self._compact(self._replay())
 
     @property
     def pending(self) -> tuple[SkillEvent, ...]:
@@ -88,44 +100,73 @@ class Outbox:
             return False
         self._append({"acknowledged": event_id})
         del self._pending[event_id]
-        self._acknowledged.add(event_id)
+        self._acknowledged[event_id] = None
         return True
 
-    def _append(self, record: dict[str, object]) -> None:
+    def _append(self, record: Mapping[str, object]) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        line = json.dumps(record).encode() + b"\n"
+        line = _line(record)
         if self._ends_torn:
             line = b"\n" + line
-        disk = OsDisk()
         try:
             self._ends_torn = True  # until the whole line is known to be there
-            disk.write(descriptor, line)
-            disk.fsync(descriptor)
+            self._disk.write(descriptor, line)
+            self._disk.fsync(descriptor)
             self._ends_torn = False
         finally:
             os.close(descriptor)
+        if not self._is_name_synced:
+            self._disk.fsync_folder(self._path.parent)
+            self._is_name_synced = True
 
-    def _replay(self) -> None:
+    def _replay(self) -> int:
+        """Reads the file; returns its size in bytes."""
         if not self._path.exists():
-            return
+            return 0
         data = self._path.read_bytes()
         self._ends_torn = not data.endswith(b"\n") and bool(data)
         for line in filter(None, data.split(b"\n")):
             try:
-                record = json.loads(line)
-                if "event" in record:
-                    fields = record["event"] | {
-                        name: tuple(record["event"][name]) for name in ("source_ids", "related")
-                    }
-                    event = SkillEvent(**fields)
-                    self._pending[event.event_id] = event
-                else:
-                    self._pending.pop(record["acknowledged"], None)
-                    self._acknowledged.add(record["acknowledged"])
+                self._take(json.loads(line))
             except (ValueError, KeyError, TypeError):
                 # A kill in the middle of an append leaves half a line; its caller got no answer.
                 logger.warning("skipped an unreadable line of %s", self._path.name)
+                self._unreadable.append(line)
+        return len(data)
+
+    def _take(self, record: Mapping[str, Any]) -> None:
+        if "event" in record:
+            fields = record["event"] | {
+                name: tuple(record["event"][name]) for name in ("source_ids", "related")
+            }
+            event = SkillEvent(**fields)
+            self._pending[event.event_id] = event
+        else:
+            self._pending.pop(record["acknowledged"], None)
+            self._acknowledged[record["acknowledged"]] = None
+
+    def _compact(self, size_bytes: int) -> None:
+        """Rewrites the file without the events that were handled, if that halves it."""
+        if size_bytes <= MAX_COMPACT_BYTES:
+            return
+        lines = [
+            *(line + b"\n" for line in self._unreadable),
+            *(_line({"acknowledged": identity}) for identity in self._acknowledged),
+            *(_line({"event": asdict(event)}) for event in self._pending.values()),
+        ]
+        if 2 * sum(map(len, lines)) > size_bytes:
+            return
+        try:
+            replace_atomically(self._path, lines, self._disk)
+        except OSError as error:
+            logger.warning("cannot compact %s: %s", self._path.name, error.strerror or error)
+        else:
+            self._ends_torn, self._is_name_synced = False, True
+
+
+def _line(record: Mapping[str, object]) -> bytes:
+    return json.dumps(record).encode() + b"\n"
 
 
 def event_id(prompt: str) -> str:

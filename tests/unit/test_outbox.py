@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import stat
 from typing import TYPE_CHECKING
 
 import pytest
 
-from memory.outbox import Outbox, SkillEvent, event_id
+from memory.atomic_file import OsDisk
+from memory.outbox import MAX_COMPACT_BYTES, Outbox, SkillEvent, event_id
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,3 +76,139 @@ def test_an_event_with_any_text_is_kept_verbatim(path):
     Outbox(path).add(event(prompt))
 
     assert [each.prompt for each in Outbox(path).pending] == [prompt]
+
+
+class RecordingDisk(OsDisk):
+    """Notes the operations, and fails in one of them."""
+
+    def __init__(self, failing: str = "") -> None:
+        self.failing = failing
+        self.calls: list[str] = []
+
+    def _note(self, name: str) -> None:
+        self.calls.append(name)
+        if name == self.failing:
+            raise OSError(errno.ENOSPC, "no space left on device")
+
+    def fsync(self, descriptor):
+        self._note("fsync")
+        super().fsync(descriptor)
+
+    def fsync_folder(self, folder):
+        self._note(f"fsync {folder.name}")
+        super().fsync_folder(folder)
+
+    def rename(self, source, target):
+        self._note("rename")
+        super().rename(source, target)
+
+
+def test_the_name_of_the_file_survives_a_power_loss_as_its_first_event_does(path):
+    """A line that was synced is lost with the file if its folder never learned the name."""
+    path.parent.mkdir()
+    disk = RecordingDisk()
+    outbox = Outbox(path, disk=disk)
+    outbox.add(event("one"))
+    assert disk.calls == ["fsync", "fsync data"]
+
+    outbox.add(event("two"))
+    assert disk.calls == ["fsync", "fsync data", "fsync"]
+
+
+def test_a_name_that_an_earlier_process_may_not_have_synced_is_synced(path):
+    Outbox(path).add(event("one"))
+    disk = RecordingDisk()
+
+    Outbox(path, disk=disk).add(event("two"))
+
+    assert disk.calls == ["fsync", "fsync data"]
+
+
+LONG = "x" * (MAX_COMPACT_BYTES // 4)
+
+
+def filled(path: Path, *, num_events: int, num_acknowledged: int) -> list[SkillEvent]:
+    """Fills an outbox with long events of which the first ones are acknowledged."""
+    outbox = Outbox(path)
+    events = [event(f"{number} {LONG}") for number in range(num_events)]
+    for each in events:
+        outbox.add(each)
+    for each in events[:num_acknowledged]:
+        outbox.acknowledge(each.event_id)
+    return events
+
+
+def test_opening_a_large_outbox_drops_the_text_of_what_was_handled(path):
+    events = filled(path, num_events=8, num_acknowledged=6)
+
+    outbox = Outbox(path)
+
+    assert path.stat().st_size < 3 * len(LONG)
+    for reader in (outbox, Outbox(path)):
+        assert reader.pending == (events[6], events[7])
+        assert {reader.state(each.event_id) for each in events[:6]} == {"saved"}
+        assert not reader.add(events[0])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize(("num_events", "num_acknowledged"), [(8, 3), (2, 2)])
+def test_an_outbox_that_is_small_or_mostly_waiting_is_left_alone(
+    path, num_events, num_acknowledged
+):
+    filled(path, num_events=num_events, num_acknowledged=num_acknowledged)
+    before = path.stat()
+
+    disk = RecordingDisk()
+    Outbox(path, disk=disk)
+
+    assert disk.calls == []
+    assert path.stat() == before
+
+
+def test_what_is_left_of_a_compaction_is_not_compacted_at_every_start(path):
+    """Acknowledged ids stay, however many they are: the same text is never one event more."""
+    path.parent.mkdir()
+    ids = [f"{number:016x}" for number in range(MAX_COMPACT_BYTES // 20)]
+    path.write_text("".join(f'{{"acknowledged": "{each}"}}\n' for each in ids))
+
+    disk = RecordingDisk()
+    outbox = Outbox(path, disk=disk)
+
+    assert path.stat().st_size > MAX_COMPACT_BYTES
+    assert disk.calls == []
+    assert outbox.state(ids[0]) == "saved"
+
+
+@pytest.mark.parametrize("failing", ["fsync", "rename"])
+def test_a_compaction_that_fails_leaves_the_old_file_and_a_working_outbox(path, failing, caplog):
+    events = filled(path, num_events=8, num_acknowledged=6)
+    before = path.read_bytes()
+
+    outbox = Outbox(path, disk=RecordingDisk(failing))
+
+    assert path.read_bytes() == before
+    assert outbox.pending == (events[6], events[7])
+    assert "no space left on device" in caplog.text
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_a_line_of_a_later_version_outlives_a_compaction(path):
+    filled(path, num_events=8, num_acknowledged=8)
+    foreign = b'{"postponed": "0123456789abcdef"}'
+    with path.open("ab") as file:
+        file.write(foreign + b"\n")
+
+    Outbox(path)
+
+    assert path.stat().st_size < len(LONG)
+    assert foreign in path.read_bytes().splitlines()
+
+
+def test_what_a_killed_compaction_left_is_swept(path):
+    path.parent.mkdir()
+    (path.parent / f".{path.name}.0badf00d.tmp").write_text("half")
+
+    Outbox(path)
+
+    assert list(path.parent.iterdir()) == []
