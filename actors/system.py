@@ -10,6 +10,7 @@ Handles form a DAG, so actors are created bottom-up and each constructor gets it
 
 from __future__ import annotations
 
+import errno
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,11 +24,13 @@ from actors.embedder import EmbedderWorker
 from actors.embedder_pool import EmbedderPool
 from actors.event_emitter import EventEmitter
 from actors.index_keeper import IndexKeeper
+from actors.logs import RAY_LOG_NAME
 from actors.loops import call
 from actors.persister import Persister
 from actors.watcher import Watcher
 from memory.clock import SystemClock
 from memory.debounce import Debounce
+from memory.errors import MemoryPluginError, StoreError
 from memory.providers.factory import model_info
 
 if TYPE_CHECKING:
@@ -45,6 +48,7 @@ logger = logging.getLogger(__name__)
 START_DEADLINE_S = 120.0
 STOP_DEADLINE_S = 10.0
 FLUSH_DEADLINE_S = 60.0
+DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 MAX_ANSWERS_AT_ONCE = 8
 
 Shell = TypeVar("Shell")
@@ -100,7 +104,13 @@ class MemorySystem:
         return report.reason
 
     async def stop(self) -> None:
-        """Stops in flow order, so that what was embedded is saved: watcher, chunker, persister."""
+        """Stops in flow order, so that what was embedded is saved: watcher, chunker, persister.
+
+        The index is saved whatever the others do.
+
+        Raises:
+            StoreError: it could not be saved; the last saved one is intact.
+        """
         for name, stopping in (
             ("watcher", self.watcher.stop.remote),
             ("chunker", self.chunker.stop.remote),
@@ -109,11 +119,33 @@ class MemorySystem:
                 await call(stopping, clock=SystemClock(), deadline_s=STOP_DEADLINE_S)
             except TimeoutError:
                 logger.warning("the %s did not stop in time", name)
-        await call(
-            self.persister.flush.remote,
-            clock=SystemClock(),
-            deadline_s=FLUSH_DEADLINE_S,
-        )
+            except Exception:
+                logger.exception("the %s did not stop cleanly", name)
+        try:
+            await call(
+                self.persister.flush.remote, clock=SystemClock(), deadline_s=FLUSH_DEADLINE_S
+            )
+        except Exception as error:
+            raise StoreError(_not_saved(error)) from error
+
+
+def _not_saved(error: Exception) -> str:
+    """Returns one line for the person who stopped the memory."""
+    remedy = "what is not in the last saved one is indexed again at the next start"
+    match error:
+        case TimeoutError():
+            reason = f"no answer within {FLUSH_DEADLINE_S:.0f} s"
+        case OSError():
+            reason = error.strerror or str(error)
+            is_full = error.errno in DISK_FULL
+            first = "make room on its disk" if is_full else "make the data folder writable"
+            remedy = f"{first}; {remedy}"
+        case MemoryPluginError():
+            reason = str(error)
+        case _:
+            logger.error("the index was not saved", exc_info=error)
+            reason = f"internal error, see {RAY_LOG_NAME}"
+    return f"the index was not saved: {reason}; {remedy}"
 
 
 def start(settings: Settings, locations: Locations, config: RayConfig) -> MemorySystem:
