@@ -44,17 +44,26 @@ def runtime_folder(data: Path) -> Path:
     """Returns the private folder of a data folder's sockets and Ray session, created 0700.
 
     Raises:
-        StoreError: somebody else owns a folder of that name.
+        StoreError: something else has that name, or the folder cannot be made.
     """
     name = f"memory-{os.getuid()}-{data_key(data)}"
     folder = Path(tempfile.gettempdir()) / name
     if len(os.fsencode(folder)) > MAX_FOLDER_BYTES:
         folder = Path("/tmp") / name  # noqa: S108 - created 0700 and its owner is checked
-    folder.mkdir(mode=0o700, exist_ok=True)
-    status = folder.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
-        raise StoreError(f"{folder} belongs to somebody else")
-    folder.chmod(0o700)
+    try:
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        status = folder.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+            raise StoreError(
+                f"{folder} is not a folder of yours; remove it, or set TMPDIR to a folder of yours"
+            )
+        folder.chmod(0o700)
+    except OSError as error:
+        reason = error.strerror or error
+        raise StoreError(
+            f"{folder} cannot be made: {reason}; set TMPDIR to a folder that can be written"
+        ) from error
     return folder
 
 

@@ -47,11 +47,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from actors.service import run  # noqa: PLC0415 - imports ray
 
             return run(settings, locations)
-    except MemoryPluginError as error:
-        print(f"memory: {error}", file=sys.stderr)  # noqa: T201 - the daemon's own output
+    except (MemoryPluginError, OSError) as error:
+        print(f"memory: {_message(error)}", file=sys.stderr)  # noqa: T201 - the daemon's own output
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def _message(error: MemoryPluginError | OSError) -> str:
+    match error:
+        case OSError(filename=str() | Path() as name, strerror=str(reason)):
+            return f"{name}: {reason}"
+    return str(error)
 
 
 if __name__ == "__main__":

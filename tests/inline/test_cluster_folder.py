@@ -1,0 +1,118 @@
+"""Whatever stands where the private folder belongs, a person is told in one line."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from actors import cluster
+from actors.cluster import runtime_folder
+from memory.errors import StoreError
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch) -> Path:
+    """The path of the private folder of ``tmp_path / "data"``, in a temporary folder of its own."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    monkeypatch.setattr(cluster, "MAX_FOLDER_BYTES", 1_000)
+    place = runtime_folder(tmp_path / "data")
+    place.rmdir()
+    return place
+
+
+def test_the_folder_is_made_once_and_open_to_its_owner_only(tmp_path: Path, place: Path):
+    for _start in range(2):
+        assert runtime_folder(tmp_path / "data") == place
+        assert stat.S_IMODE(place.stat().st_mode) == 0o700
+        place.chmod(0o755)
+
+
+@pytest.mark.parametrize("kind", ["file", "dangling link", "link to a folder", "pipe"])
+def test_something_foreign_in_its_place_is_named_and_left_alone(
+    tmp_path: Path, place: Path, kind: str
+):
+    (tmp_path / "elsewhere").mkdir(mode=0o755)
+    match kind:
+        case "file":
+            place.write_text("mine")
+        case "dangling link":
+            place.symlink_to("nowhere")
+        case "link to a folder":
+            place.symlink_to(tmp_path / "elsewhere")
+        case "pipe":
+            os.mkfifo(place)
+    before = place.lstat()
+
+    with pytest.raises(StoreError) as caught:
+        runtime_folder(tmp_path / "data")
+
+    said = str(caught.value)
+    assert said.startswith(f"{place} is not a folder of yours")
+    assert "remove it" in said
+    assert "TMPDIR" in said
+    assert place.lstat() == before
+    assert stat.S_IMODE((tmp_path / "elsewhere").stat().st_mode) == 0o755
+
+
+def test_a_folder_of_somebody_else_is_named(tmp_path: Path, place: Path, monkeypatch):
+    place.mkdir()
+    owner = place.stat().st_uid
+    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    foreign = place.with_name(place.name.replace(f"-{owner}-", f"-{owner + 1}-"))
+    place.rename(foreign)
+
+    with pytest.raises(StoreError, match="is not a folder of yours"):
+        runtime_folder(tmp_path / "data")
+
+
+def test_a_temporary_folder_that_is_gone_is_named(tmp_path: Path, place: Path):
+    (tmp_path / "tmp").rmdir()
+
+    with pytest.raises(StoreError, match=r"cannot be made: No such file .*; set TMPDIR"):
+        runtime_folder(tmp_path / "data")
+
+
+def _ended(tmp_path: Path, temporary: Path) -> subprocess.CompletedProcess[str]:
+    """Runs a daemon that is expected to give up at once."""
+    (tmp_path / "config.yml").write_text("memory: {embeddings: {provider: local}}\n")
+    places = {"config": "config.yml", "workspace": ".", "data": "data"}
+    flags = [text for name, at in places.items() for text in (f"--{name}", str(tmp_path / at))]
+    return subprocess.run(
+        [sys.executable, "-m", "actors.daemon", *flags],
+        env=os.environ | {"TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_a_daemon_whose_data_folder_cannot_be_made_ends_with_one_line(tmp_path: Path):
+    (tmp_path / "data").write_text("not a folder")
+
+    ended = _ended(tmp_path, tmp_path)
+
+    assert ended.returncode == 1
+    assert ended.stderr == f"memory: {tmp_path / 'data'}: File exists\n"
+
+
+@pytest.mark.slow
+def test_a_daemon_that_finds_a_foreign_file_ends_with_one_line(tmp_path: Path):
+    with tempfile.TemporaryDirectory(prefix="m", dir="/tmp") as short:  # its path must be short
+        name = f"memory-{os.getuid()}-{cluster.data_key(tmp_path / 'data')}"
+        foreign = Path(short, name)
+        foreign.symlink_to("nowhere")
+
+        ended = _ended(tmp_path, Path(short))
+
+    assert ended.returncode == 1
+    assert "Traceback" not in ended.stderr
+    assert ended.stderr.splitlines()[-1].startswith(f"memory: {foreign} is not a folder of yours")
