@@ -36,15 +36,21 @@ def ray_speaks_into(folder: Path) -> Iterator[TextIO]:
         The real standard error.
     """
     with contextlib.ExitStack() as stack:
-        file = stack.enter_context((folder / RAY_LOG_NAME).open("w", errors="backslashreplace"))
-        console = stack.enter_context(
-            os.fdopen(os.dup(STDERR), "w", buffering=1, errors="backslashreplace")
-        )
+        file = (folder / RAY_LOG_NAME).open("w", errors="backslashreplace")
+        stack.callback(_close, file)
+        console = os.fdopen(os.dup(STDERR), "w", buffering=1, errors="backslashreplace")
+        stack.callback(_close, console)
         for descriptor in (STDOUT, STDERR):
             stack.callback(_restore, os.dup(descriptor), descriptor)
             os.dup2(file.fileno(), descriptor)
         _log_to(logging.StreamHandler(file), "ray", "memory", "actors")
         yield console
+
+
+def _close(stream: TextIO) -> None:
+    # A closed terminal or a full disk refuses the rest once more; that nobody reads it is no fault.
+    with contextlib.suppress(OSError):
+        stream.close()
 
 
 def _restore(saved: int, descriptor: int) -> None:
