@@ -1,7 +1,7 @@
 """``python -m actors.daemon``: the foreground process of ``memory start``.
 
 Takes the lock of the data folder, starts Ray, the actors and the control socket, shows progress,
-and ends everything in flow order on SIGINT, SIGTERM or ``memory stop``.
+and ends everything in flow order on SIGINT, SIGTERM, SIGHUP or ``memory stop``.
 """
 
 from __future__ import annotations

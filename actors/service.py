@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from actors.ray_config import RayConfig
     from actors.statuses import FileIndexed
+    from memory.clock import Clock
     from memory.config import Settings
     from memory.locations import Locations
     from memory.payloads import StatusPayload
@@ -47,14 +48,22 @@ def run(settings: Settings, locations: Locations) -> int:
 
     Raises:
         ConfigError: ``ray_config.yaml`` or the model cannot be used.
+        DaemonError: Ray did not start.
+        StoreError: there is no place for the sockets, or the index could not be saved at the end.
     """
     ray_config = load_ray_config(locations.config.parent)
     with ray_speaks_into(locations.data) as stream:
         console = Console(stream)
         console.say(f"starting on {locations.workspace}")
+        # Ray's processes inherit the mask and live on when the terminal is closed: they save the
+        # index. The service itself listens to the signal.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
         start_cluster(ray_config, locations.data)
         try:
             return asyncio.run(Service(settings, locations, ray_config, console).run())
+        except OSError:
+            logger.exception("the daemon ended")  # the person is told the reason alone
+            raise
         finally:
             console.close()
             stop_cluster()
@@ -64,11 +73,16 @@ class Service:
     """One run of the daemon on a started Ray."""
 
     def __init__(
-        self, settings: Settings, locations: Locations, ray_config: RayConfig, console: Console
+        self,
+        settings: Settings,
+        locations: Locations,
+        ray_config: RayConfig,
+        console: Console,
+        clock: Clock | None = None,
     ) -> None:
         memory = settings.memory
         self._console = console
-        self._clock = SystemClock()
+        self._clock = clock or SystemClock()
         self._stopping = asyncio.Event()
         self._exit_code = 0
         self._last_line, self._is_live = 0, False
@@ -84,10 +98,12 @@ class Service:
         )
 
     async def run(self) -> int:
-        """Runs until a signal or the command ``stop``; returns the exit code."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stopping.set)
+        """Runs until a signal or the command ``stop``; returns the exit code.
+
+        Raises:
+            StoreError: the index could not be saved at the end; the last saved one is intact.
+        """
+        self._listen_to_signals()
         await self._control.start()
         progress = asyncio.create_task(run_forever(self._show, clock=self._clock))
         confirmation = asyncio.create_task(self._confirm_model())
@@ -103,6 +119,14 @@ class Service:
             finally:
                 await self._control.stop()
         return self._exit_code
+
+    def _listen_to_signals(self) -> None:
+        """Lets signals stop the service; a hangup too, unless ``nohup`` said to ignore it."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                loop.add_signal_handler(number, self._stopping.set)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
 
     async def _confirm_model(self) -> None:
         try:
