@@ -13,7 +13,7 @@ from actors.answers import Answers
 from actors.cluster import runtime_folder, start_cluster, stop_cluster
 from actors.console import Console
 from actors.control import ControlServer
-from actors.logs import ray_speaks_into
+from actors.logs import RAY_LOG_NAME, ray_speaks_into
 from actors.loops import run_forever
 from actors.ray_config import load_ray_config
 from actors.reporting import Reporter
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 POLL_S = 0.5
+CONFIRM_RETRY_S = 60.0
 
 
 def run(settings: Settings, locations: Locations) -> int:
@@ -129,6 +130,12 @@ class Service:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
 
     async def _confirm_model(self) -> None:
+        while not await self._is_model_settled():
+            await self._clock.sleep(CONFIRM_RETRY_S)
+
+    async def _is_model_settled(self) -> bool:
+        """Asks once; returns whether there is an answer. A refusal is one, and ends the service."""
+        again = f"it is asked again in {CONFIRM_RETRY_S:.0f} s"
         try:
             if found := await self._system.confirm_model():
                 self._console.say(found)
@@ -136,6 +143,14 @@ class Service:
             self._console.say(str(error))
             self._exit_code = 1
             self._stopping.set()
+        except TimeoutError:
+            self._console.say(f"the model has not answered yet; {again}")
+            return False
+        except Exception:
+            logger.exception("the model cannot be checked")
+            self._console.say(f"the model cannot be checked, see {RAY_LOG_NAME}; {again}")
+            return False
+        return True
 
     async def _show(self) -> None:
         """Prints what is new: progress until the live line, then a line per changed file."""

@@ -1,4 +1,4 @@
-"""How the daemon's process ends."""
+"""How the daemon's process ends, and what it does about a model that does not answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from actors import persister, service
 from actors.console import Console
 from actors.ray_config import RayConfig
-from actors.service import Service
+from actors.service import CONFIRM_RETRY_S, Service
 from actors.statuses import WatcherStatus
 from actors.system import MemorySystem
 from memory.daemon_client import ADDRESS_NAME
@@ -169,6 +169,43 @@ async def test_a_full_disk_at_the_end_is_one_line_and_keeps_the_last_index(
 
     assert (pipe.data / SNAPSHOT_NAME).read_bytes() == before
     assert not (pipe.data / ADDRESS_NAME).exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (TimeoutError(), "memory: the model has not answered yet; it is asked again in 60 s"),
+        (ZeroDivisionError("a detail for the log"), "memory: the model cannot be checked, see"),
+    ],
+)
+async def test_a_model_that_does_not_answer_is_told_and_asked_again(
+    pipe, daemon, caught, monkeypatch, error, line
+):
+    attempts: list[Exception | None] = [error, error, None]
+
+    async def confirm(_system: MemorySystem) -> str:
+        failure = attempts.pop(0)
+        if failure is not None:
+            raise failure
+        return "there is no saved index"
+
+    async def asked(left: int) -> bool:
+        return len(attempts) == left
+
+    monkeypatch.setattr(MemorySystem, "confirm_model", confirm)
+    monkeypatch.setattr(service, "POLL_S", CONFIRM_RETRY_S / 4)
+    running = daemon()
+    async with running.running() as task:
+        await pipe.until(lambda: asked(2))
+        await pipe.clock.advance(CONFIRM_RETRY_S / 2)
+        assert len(attempts) == 2
+        await pipe.clock.advance(2 * CONFIRM_RETRY_S)
+        await pipe.until(lambda: asked(0))
+        await pipe.clock.advance(2 * CONFIRM_RETRY_S)
+        assert not task.done()
+
+    assert sum(each.startswith(line) for each in running.lines) == 2
+    assert running.lines.count("memory: there is no saved index") == 1
 
 
 async def test_a_model_that_is_refused_ends_it(pipe, daemon, caught, monkeypatch):
