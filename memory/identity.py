@@ -105,6 +105,16 @@ def write_embedding_json(folder: Path, identity: Identity, *, disk: Disk | None 
     replace_atomically(folder / EMBEDDING_JSON, (data,), disk)
 
 
+def needs_writing(folder: Path, identity: Identity) -> bool:
+    """Tells whether ``embedding.json`` is missing, unreadable or says another thing.
+
+    Args:
+        folder: Data folder.
+        identity: Of the snapshot beside it; with an unknown dimension there is nothing to write.
+    """
+    return identity.dim != 0 and read_embedding_json(folder) != _as_recorded(identity)
+
+
 def read_embedding_json(folder: Path) -> Recorded | None:
     """Returns the content of ``embedding.json``; None if it is missing or not such a file."""
     with contextlib.suppress(OSError, ValueError, RecursionError):

@@ -14,6 +14,7 @@ from memory.identity import (
     Identity,
     Recorded,
     decide,
+    needs_writing,
     read_embedding_json,
     write_embedding_json,
 )
@@ -122,3 +123,45 @@ def test_an_unreadable_embedding_json_counts_as_missing(tmp_path, content):
 
 def test_a_missing_embedding_json(tmp_path):
     assert read_embedding_json(tmp_path) is None
+
+
+def test_a_written_embedding_json_needs_no_writing(tmp_path):
+    write_embedding_json(tmp_path, SMALL)
+
+    assert not needs_writing(tmp_path, SMALL)
+
+
+@pytest.mark.parametrize(
+    "change", [{"provider": "mistral"}, {"model": "ada"}, {"dim": 768}], ids=str
+)
+def test_one_that_says_something_else_needs_writing(tmp_path, change):
+    write_embedding_json(tmp_path, replace(SMALL, **change))
+
+    assert needs_writing(tmp_path, SMALL)
+
+
+@pytest.mark.parametrize("content", [None, b"", b'{"provider": "openai"}'])
+def test_one_that_is_missing_or_unreadable_needs_writing_once(tmp_path, content):
+    """FAULTS 12: else every start would probe, until some file changes."""
+    if content is not None:
+        (tmp_path / EMBEDDING_JSON).write_bytes(content)
+    assert needs_writing(tmp_path, SMALL)
+
+    write_embedding_json(tmp_path, SMALL)
+    assert not needs_writing(tmp_path, SMALL)
+    assert not decide(read_embedding_json(tmp_path), SMALL, SMALL).probe
+
+
+def test_an_unknown_dimension_is_not_written(tmp_path):
+    """It would take the place of the trial call that finds it, or hide the one that was found."""
+    unknown = replace(SMALL, dim=0)
+    assert not needs_writing(tmp_path, unknown)
+
+    write_embedding_json(tmp_path, LARGE)
+    assert not needs_writing(tmp_path, unknown)
+
+
+def test_what_is_no_part_of_embedding_json_needs_no_writing(tmp_path):
+    write_embedding_json(tmp_path, SMALL)
+
+    assert not needs_writing(tmp_path, replace(SMALL, base_url="http://a", input_format=0))
