@@ -3,7 +3,8 @@
 watchdog loses events without telling (queue overflow), says nothing of folders that got no watch,
 goes deaf when the root is deleted, and loses its thread when a handler raises; so the handler never
 raises, overflows are read from its log, a spare watch is asked for, and ``is_healthy`` compares the
-root with the one that is watched.
+root with the one that is watched. On a network file system the kernel tells only of what this
+machine changes, so that one is polled.
 """
 
 from __future__ import annotations
@@ -13,17 +14,21 @@ import logging
 import os
 import tempfile
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 from watchdog.observers.polling import PollingObserverVFS
 
+from memory.mounts import deaf_mount, parse_mountinfo
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from watchdog.observers.api import BaseObserver
+
+    from memory.mounts import Mount
 
     PathsListener = Callable[[tuple[str, ...], bool], None]
 
@@ -35,6 +40,7 @@ IGNORED_EVENTS = frozenset({"opened", "closed_no_write", "closed"})
 EVENTS_LOST = "events were lost"
 """Part of the one line that watchdog logs per overflow; a second line tells of its recovery."""
 NO_WATCHES_LEFT = frozenset({errno.ENOSPC, errno.EMFILE})
+MOUNTINFO = Path("/proc/self/mountinfo")
 POLL_S = 2.0
 JOIN_S = 5.0
 
@@ -122,7 +128,7 @@ class Observing:
 def start_observing(
     root: Path, listener: PathsListener, on_overflow: Callable[[], None]
 ) -> Observing | None:
-    """Starts watching a folder; polls it where the kernel has no watches left.
+    """Starts watching a folder; polls it on a network mount, or if no watches are left.
 
     Args:
         root: Workspace folder; may be a symbolic link to it.
@@ -147,6 +153,13 @@ def start_observing(
 
 
 def _observe_or_poll(root: Path, listener: PathsListener) -> tuple[BaseObserver, str]:
+    if (mount := _network_mount(root)) is not None:
+        logger.warning(
+            "%s is a network file system (%s), polling the workspace every %g s",
+            *mount,
+            POLL_S,
+        )
+        return _started(_poller, root, listener), "polling"
     try:
         return _started(Observer, root, listener), "events"
     except OSError as error:
@@ -157,6 +170,15 @@ def _observe_or_poll(root: Path, listener: PathsListener) -> tuple[BaseObserver,
         " raise fs.inotify.max_user_watches and max_user_instances"
     )
     return _started(_poller, root, listener), "polling"
+
+
+def _network_mount(root: Path) -> Mount | None:
+    """Returns the network mount that the root lies on or has below it; None if it is not known."""
+    try:
+        text = os.fsdecode(MOUNTINFO.read_bytes())
+    except OSError:  # not a Linux
+        return None
+    return deaf_mount(os.path.realpath(root), parse_mountinfo(text))
 
 
 def _started(make: Callable[[], BaseObserver], root: Path, listener: PathsListener) -> BaseObserver:

@@ -144,6 +144,47 @@ def test_a_folder_without_a_watch_lets_the_workspace_be_polled(
     assert watching.mode == "polling"
 
 
+def test_a_network_mount_is_polled_and_changes_are_seen(
+    tmp_path: Path, ears: Ears, monkeypatch, caplog
+):
+    """FAULTS 37: the kernel tells nothing of what another machine changes."""
+    root = tmp_path / "my notes"
+    root.mkdir()
+    point = str(root).replace(" ", r"\040")
+    mountinfo = tmp_path / "mountinfo"
+    mountinfo.write_text(f"27 1 254:0 / / rw - ext4 a rw\n36 27 0:45 / {point} rw - nfs4 b rw\n")
+    monkeypatch.setattr(observing, "MOUNTINFO", mountinfo)
+    monkeypatch.setattr(observing, "POLL_S", 0.05)
+    (tmp_path / "link").symlink_to(root)
+
+    with caplog.at_level(logging.INFO):
+        watching = ears.listen(tmp_path / "link")
+    (root / "a.md").write_text("# A\n")
+
+    eventually(lambda: "a.md" in ears.paths)
+    assert watching is not None
+    assert watching.mode == "polling"
+    assert watching.is_healthy()
+    polled = [record for record in caplog.records if "polling" in record.getMessage()]
+    assert len(polled) == 1
+    assert f"{root} is a network file system (nfs4)" in caplog.text
+
+
+@pytest.mark.parametrize("text", [None, "27 1 254:0 / / rw - ext4 a rw\n"])
+def test_a_local_or_unknown_file_system_is_watched(
+    tmp_path: Path, ears: Ears, monkeypatch, text: str | None
+):
+    mountinfo = tmp_path / "mountinfo"
+    if text is not None:
+        mountinfo.write_text(text)
+    monkeypatch.setattr(observing, "MOUNTINFO", mountinfo)
+
+    watching = ears.listen(tmp_path)
+
+    assert watching is not None
+    assert watching.mode == "events"
+
+
 def test_enough_watches_are_used_and_the_spare_one_is_given_back(tmp_path: Path, ears: Ears):
     watching = ears.listen(tmp_path)
 
