@@ -4,6 +4,7 @@
 # ruff: noqa: RUF001
 
 import pytest
+import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ ENGLISH = Analyzer("english")
 INFLECTIONS = [
     ("arabic", "كتاب", "الكتاب"),
     ("armenian", "ընկեր", "ընկերներ"),
+    ("bulgarian", "книга", "КНИГИТЕ"),
     ("danish", "hus", "huset"),
     ("dutch", "boek", "boeken"),
     ("english", "meeting", "meetings"),
@@ -34,17 +36,13 @@ INFLECTIONS = [
     ("portuguese", "livro", "livros"),
     ("romanian", "student", "studenți"),
     ("russian", "книга", "книги"),
+    ("sanskrit", "पुस्तकम्", "पुस्तकानि"),
     ("serbian", "књига", "књиге"),
     ("spanish", "reunión", "reuniones"),
     ("swedish", "bil", "bilar"),
     ("tamil", "வீடு", "வீடுகள்"),
     ("turkish", "kitap", "kitaplar"),
-]
-# Without a stemmer the word is found as it stands, in capitals too.
-UNSTEMMED = [
-    ("bulgarian", "книга", "КНИГА"),
-    ("sanskrit", "पुस्तकम्", "पुस्तकम्"),
-    ("ukrainian", "книга", "КНИГА"),
+    ("ukrainian", "книга", "КНИЗІ"),
 ]
 
 
@@ -55,11 +53,11 @@ def meet(first, second, analyzer=ENGLISH):
 
 
 def test_the_table_covers_every_language_of_the_configuration():
-    assert {language for language, *_ in INFLECTIONS + UNSTEMMED} == LANGUAGES
+    assert {language for language, *_ in INFLECTIONS} == LANGUAGES
     assert len(LANGUAGES) == 28
 
 
-@pytest.mark.parametrize(("language", "word", "inflected"), INFLECTIONS + UNSTEMMED)
+@pytest.mark.parametrize(("language", "word", "inflected"), INFLECTIONS)
 def test_each_language_finds_an_inflected_form(language, word, inflected):
     """FAULTS 50."""
     assert meet(word, inflected, Analyzer(language))
@@ -86,8 +84,39 @@ def test_serbian_meets_across_its_two_scripts():
     ],
 )
 def test_scripts_without_spaces_are_analysed_into_bigrams(text, bigrams):
-    """FAULTS 50: whatever the language."""
-    assert ENGLISH.tokens(text) == bigrams
+    """FAULTS 50: whatever the language. The index also gets the last character by itself."""
+    assert ENGLISH.query_terms(text) == bigrams
+    assert ENGLISH.tokens(text) == list(dict.fromkeys([*bigrams, text[-1]]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["我的猫在家", "猫", "東京で会議をした。", "한국어 문서", "ประชุมที่กรุงเทพ", "ភ្នំពេញ", "ရန်ကုန်"],
+)
+def test_each_character_of_a_run_is_the_beginning_of_some_term(text):
+    """SPEC S3: a lone character is looked up as a prefix."""
+    tokens = ENGLISH.tokens(text)
+
+    for character in filter(regex.compile(r"[\w\p{M}]+").fullmatch, regex.findall(r"\X", text)):
+        assert ENGLISH.prefix_words(character) == (character,)
+        assert any(term.startswith(character) for term in tokens)
+
+
+@pytest.mark.parametrize(
+    ("query", "prefixes"),
+    [
+        ("猫", ("猫",)),
+        ("my 猫 and 犬, 猫", ("猫", "犬")),
+        ("猫犬", ()),
+        ("5月", ("月",)),
+        ("ﾊﾞ", ("バ",)),
+        ("a cat 😀", ()),
+        ("", ()),
+    ],
+)
+def test_only_lone_characters_are_looked_up_as_prefixes(query, prefixes):
+    assert ENGLISH.prefix_words(query) == prefixes
+    assert set(prefixes) <= set(ENGLISH.query_terms(query))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +132,7 @@ def test_scripts_without_spaces_are_analysed_into_bigrams(text, bigrams):
 )
 def test_a_word_inside_a_sentence_without_spaces_is_found(sentence, word):
     """FAULTS 50: Chinese, Japanese, Thai, Lao, Khmer and Burmese under language english."""
-    assert set(ENGLISH.tokens(word)) <= set(ENGLISH.tokens(sentence))
+    assert set(ENGLISH.query_terms(word)) <= set(ENGLISH.tokens(sentence))
 
 
 @pytest.mark.parametrize(
@@ -215,8 +244,8 @@ def test_any_text_gives_terms_that_can_be_stored(text):
             assert len(term.encode()) <= 4 * MAX_TERM_CHARS
 
 
-@given(st.text(alphabet=st.characters(codec="ascii")))
-def test_the_fast_path_for_ascii_agrees_with_the_general_one(text):
+@given(st.text(alphabet=st.characters(codec="ascii")) | st.text())
+def test_the_fast_ways_agree_with_the_general_one(text):
     spans = [term for _, _, terms in ENGLISH.spans(text) for term in terms]
 
     assert ENGLISH.tokens(text) == spans
