@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -193,6 +193,8 @@ class MemorySettings(Group):
     exclude_globs: Patterns = ()
     language: Language = DEFAULT_LANGUAGE
     hybrid_weights: HybridWeights = HybridWeights()
+    scoring: Literal["absolute", "orama"] = "absolute"
+    """Scores that mean the same for every query, or those of Orama (SPEC S5)."""
     persist_to_disk_delay: Seconds = 30.0
     """Seconds without a change before the index is written."""
     persist_to_disk_max_delay: Seconds = Field(default_factory=_default_max_delay)

@@ -77,6 +77,8 @@ def _what(detail: ErrorDetails, keys: tuple[str, ...], root: type[BaseModel]) ->
             return _unknown_key(keys, root)
         case "greater_than_equal" | "less_than_equal":
             return f"{shown} is {_range(keys, root)}"
+        case "literal_error":
+            return f"{shown} is not {detail['ctx']['expected']}"
         case "value_error":
             return str(detail["ctx"]["error"])
         case _ if kind in _EXPECTED:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from memory.identity import Identity
 from memory.index_search import SearchRules, find_hits
 from memory.index_state import ChunkTable, IndexState, diff
 from memory.messages import ApplyResult, FileDelta, IndexStatus, SearchResult
+from memory.orama_ranking import OramaRanking
 from memory.text_index import TextIndex
 from memory.vector_cache import DEFAULT_MAX_BYTES, VectorCache
 from memory.vector_index import VectorIndex
@@ -40,6 +41,8 @@ class IndexSettings:
     weights: Weights = _EVEN
     min_similarity: float = 0.3
     """Least cosine of a hit that only the vector side found, unless the model asks for more."""
+    scoring: Literal["absolute", "orama"] = "absolute"
+    """Scores that mean the same for every query, or those of Orama (SPEC S5)."""
     max_cached_bytes: int = DEFAULT_MAX_BYTES
     """Memory for the vectors of removed chunks."""
     workspace: str = ""
@@ -51,6 +54,7 @@ class IndexSettings:
         return cls(
             weights=Weights(memory.hybrid_weights.text, memory.hybrid_weights.vector),
             min_similarity=memory.min_vector_similarity,
+            scoring=memory.scoring,
             workspace=workspace,
         )
 
@@ -83,6 +87,7 @@ class MemoryIndex:
         self._settings = settings
         self._epoch = epoch
         self._state = state or self._empty(revision=0, dim=model.dim)
+        self._orama = _orama_ranking(analyzer.language, settings)
 
     @classmethod
     def restore(
@@ -176,6 +181,7 @@ class MemoryIndex:
             weights=self._settings.weights,
             floor=max(self._settings.min_similarity, self._model.similarity_floor),
             noise=self._model.noise,
+            orama=self._orama,
         )
         hits = find_hits(self._state, self._analyzer, rules, query, vector)
         missed = vector is None and self._settings.weights.vector > 0
@@ -270,3 +276,9 @@ class MemoryIndex:
             else:
                 raise StaleUpdate(update.path, self._epoch)
         return block
+
+
+def _orama_ranking(language: str, settings: IndexSettings) -> OramaRanking | None:
+    if settings.scoring != "orama":
+        return None
+    return OramaRanking(language, settings.weights, floor=settings.min_similarity)

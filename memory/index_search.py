@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from memory.fusion import FusedHits
     from memory.index_state import IndexState
     from memory.messages import Query
+    from memory.orama_ranking import OramaRanking
     from memory.text_query import TextHits
 
 MAX_HITS_PER_FILE = 3
@@ -41,6 +42,8 @@ class SearchRules:
     weights: Weights
     floor: float
     noise: float
+    orama: OramaRanking | None = None
+    """Takes the place of the other rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,10 @@ def find_hits(
     exact = _with_hash(state, query.text)
     if exact:
         return tuple(_hit(state, each, (), analyzer) for each in _by_file(exact, query.limit))
+    if rules.orama is not None:
+        ranked = _as_orama(state, rules.orama, query, vector)
+        terms = analyzer.query_terms(query.text)
+        return tuple(_hit(state, each, terms, analyzer) for each in _by_file(ranked, query.limit))
     return _Ranker(state, analyzer, rules).hits(query, vector)
 
 
@@ -136,6 +143,15 @@ class _Ranker:
             rows = np.concatenate((rows, others))
             similarities = np.concatenate((similarities, vectors.similarities(others, unit)))
         return VectorSide(rows, similarities)
+
+
+def _as_orama(
+    state: IndexState, orama: OramaRanking, query: Query, vector: NDArray[np.float32] | None
+) -> Iterator[_Found]:
+    hits = orama.search(state, query.text, _unit(vector) if vector is not None else None)
+    # As plain numbers, see ``_best_first``.
+    for row, score, *sides in zip(*(array.tolist() for array in hits), strict=True):
+        yield _Found((-score, *state.table.owner(row)), *sides)
 
 
 def _text_side(texts: TextHits) -> TextSide:

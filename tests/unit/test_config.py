@@ -114,6 +114,7 @@ def test_empty_values_mean_the_defaults(load_text, text):
         ("embeddings: local", "embeddings: 'local' is not keys and values"),
         ("hybridWeights: {vector: 0, text: 0}", "hybridWeights: vector and text cannot both be 0"),
         ("hybridWeights: {vector: -1}", "hybridWeights.vector: -1 is less than 0"),
+        ("scoring: bm25", "scoring: 'bm25' is not 'absolute' or 'orama'"),
         ("minScoreToMenton: 1", "minScoreToMenton: unknown key, did you mean minScoreToMention?"),
         (
             "min_score_to_mention: 1",
