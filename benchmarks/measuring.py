@@ -6,10 +6,11 @@ import resource
 import statistics
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 KILOBYTES_A_MB = 1024
 
@@ -46,3 +47,52 @@ def peak_rss_mb() -> float:
     own, children = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
     peak = max(resource.getrusage(who).ru_maxrss for who in (own, children))
     return peak / KILOBYTES_A_MB if sys.platform == "linux" else peak / KILOBYTES_A_MB**2
+
+
+def interleaved_ms(
+    sides: Mapping[str, Sequence[Callable[[], object]]], *, rounds: int = 5
+) -> dict[str, list[float]]:
+    """Returns the median duration of each call of each side over several rounds.
+
+    Sides take turns call by call, so that a busy moment of the machine meets all of them, and who
+    begins changes with the round. A first round is not counted.
+
+    Args:
+        sides: Equally many calls each.
+        rounds: Rounds that count, at least 1.
+    """
+    taken: dict[str, list[list[float]]] = {name: [] for name in sides}
+    for number in range(rounds + 1):
+        order = list(sides)[:: 1 if number % 2 else -1]
+        durations: dict[str, list[float]] = {name: [] for name in sides}
+        for works in zip(*(sides[name] for name in order), strict=True):
+            for name, work in zip(order, works, strict=True):
+                durations[name].append(1000 * seconds(work))
+        if number:
+            for name, each in durations.items():
+                taken[name].append(each)
+    return {
+        name: [statistics.median(call) for call in zip(*rounds_of, strict=True)]
+        for name, rounds_of in taken.items()
+    }
+
+
+def resident_mb() -> float:
+    """Returns the memory this process has now."""
+    import psutil
+
+    return float(psutil.Process().memory_info().rss) / KILOBYTES_A_MB**2
+
+
+def peak_mb_during(work: Callable[[], object]) -> float | None:
+    """Returns the most memory this process has while a call runs; None if the system cannot tell.
+
+    Only Linux forgets an earlier peak when it is asked to.
+    """
+    forget, status = Path("/proc/self/clear_refs"), Path("/proc/self/status")
+    if not forget.exists():
+        return None
+    forget.write_text("5")
+    work()
+    fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
+    return int(fields["VmHWM"].split()[0]) / KILOBYTES_A_MB

@@ -1,0 +1,77 @@
+"""How is the engine filled, saved and opened by the measures?
+
+The only place of the engine benchmark that knows which calls do this.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import corpus
+from engine_corpus import ENGLISH, INFO
+from measuring import seconds
+
+from memory.analysis import Analyzer
+from memory.config import MemorySettings
+from memory.index import IndexSettings, MemoryIndex
+from memory.index_opening import open_or_create
+from memory.messages import FileUpdate
+from memory.snapshot import SNAPSHOT_NAME, read_header, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from engine_corpus import Material
+
+    from memory.messages import ParsedFile
+
+_EPOCH = "benchmark"
+
+
+def built(material: Material) -> tuple[MemoryIndex, float]:
+    """Returns an index filled file by file, vectors given, and the seconds it took."""
+    updates = list(material.updates())
+    index = MemoryIndex(INFO, Analyzer(ENGLISH), IndexSettings(), epoch=_EPOCH)
+    return index, seconds(lambda: [index.apply(update) for update in updates])
+
+
+def save(folder: Path, index: MemoryIndex) -> None:
+    """Writes a whole index, durably."""
+    write(folder / SNAPSHOT_NAME, index.snapshot(), saved_at=0.0)
+
+
+def saved_bytes(folder: Path) -> bytes:
+    """Returns what ``save`` wrote."""
+    return (folder / SNAPSHOT_NAME).read_bytes()
+
+
+def saved(folder: Path, material: Material) -> Path:
+    """Returns a data folder that holds the material; made by the first measure that asks."""
+    data = folder / f"data-{material.num_chunks}"
+    if not (data / SNAPSHOT_NAME).exists():
+        data.mkdir(exist_ok=True)
+        save(data, built(material)[0])
+    return data
+
+
+def opened(data: Path) -> MemoryIndex:
+    """Returns the index of a data folder, as the daemon opens it."""
+    index, report = open_or_create(
+        MemorySettings(), INFO, data=data, workspace=data, epoch=_EPOCH, now=0.0
+    )
+    if not index.status().num_chunks:
+        raise ValueError(f"the index that was saved cannot be opened: {report.reason}")
+    return index
+
+
+def planned(index: MemoryIndex, parsed: ParsedFile) -> FileUpdate:
+    """Returns an update with the vectors that the index lacks, as the Chunker makes it."""
+    hashes = tuple(chunk.content_hash for chunk in index.plan(parsed).missing)
+    return FileUpdate(parsed.path, parsed, hashes, corpus.vectors(hashes, INFO.dim))
+
+
+def vector_bytes(data: Path) -> float:
+    """Returns the size of one vector as it was saved."""
+    header = read_header(data / SNAPSHOT_NAME)
+    part = next(part for part in header.parts if part.name == "vectors")
+    return part.length / header.info.num_chunks

@@ -1,0 +1,153 @@
+"""What do saving, opening and holding the index cost?"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import engine_corpus
+import engine_index
+from engine_figures import Findings, Target
+from engine_peers import write_synced
+from measuring import median_seconds, peak_mb_during, resident_mb, seconds
+
+from memory.messages import Query
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from engine_corpus import Material
+
+    from memory.index import MemoryIndex
+
+LIMIT = 10
+REPEATS = 5
+COLD_CHUNKS = 10_000
+# The command as it is, but for the model: it would take longer than everything else together.
+_COMMAND_WITHOUT_MODEL = """
+import memory.providers.factory as factory
+class Given:
+    def embed_query(self, text):
+        import numpy as np
+        return np.full(384, 384**-0.5, np.float32)
+factory.open_embedder = lambda info: Given()
+from memory.cli import main
+raise SystemExit(main())
+"""
+
+
+def saving(folder: Path, material: Material) -> Findings:
+    """The whole index made durable, against a write of the same bytes to the same disk."""
+    data = engine_index.saved(folder, material)
+    index = engine_index.opened(data)
+    target = folder / "saved"
+    target.mkdir(exist_ok=True)
+    findings = Findings()
+    resident = resident_mb()
+    peak = peak_mb_during(lambda: engine_index.save(target, index))
+    content = engine_index.saved_bytes(target)
+    saves, plain, pauses = [], [], []
+    for _ in range(REPEATS):
+        saves.append(1000 * seconds(lambda: engine_index.save(target, index)))
+        plain.append(1000 * seconds(lambda: write_synced(folder / "plain.bin", content)))
+        pauses.append(1000 * seconds(index.snapshot))
+    findings.add(
+        f"save of {len(content) / 1e6:,.0f} MB",
+        statistics.median(saves),
+        "ms",
+        anchor=("write and fsync of the bytes", statistics.median(plain)),
+        target=Target(ratio_most=2),
+    )
+    findings.add(
+        "longest pause of the keeper in a save", max(pauses), "ms", target=Target(most=250)
+    )
+    if peak is None:
+        findings.notes.append("the peak of memory in a save is only measured on Linux")
+    else:
+        findings.add(
+            "peak memory in a save",
+            peak,
+            "MB",
+            anchor=("before it", resident),
+            target=Target(ratio_most=1.15),
+        )
+    return findings
+
+
+def loading(folder: Path, material: Material) -> Findings:
+    """A saved index opened and asked once; imports are not counted."""
+    data = engine_index.saved(folder, material)
+    first = material.queries(1)
+    _opened_and_asked(data, first)  # imports
+    spent = []
+    for _ in range(3):
+        begin = time.process_time()
+        _opened_and_asked(data, first)
+        spent.append(time.process_time() - begin)
+    findings = Findings()
+    findings.add(
+        "load to the first answer, CPU",
+        statistics.median(spent),
+        "s",
+        anchor=(
+            "read of the bytes",
+            median_seconds(lambda: engine_index.saved_bytes(data), REPEATS),
+        ),
+        target=Target(most=1),
+    )
+    return findings
+
+
+def holding(folder: Path, material: Material) -> Findings:
+    """Memory of an index that was opened and has answered all questions."""
+    data = engine_index.saved(folder, material)
+    small = replace(material, num_chunks=engine_corpus.CHUNKS_A_FILE)
+    _opened_and_asked(engine_index.saved(folder, small), small.queries(1))  # imports
+    queries = material.queries()
+    gc.collect()
+    before = resident_mb()
+    index = _opened_and_asked(data, queries)
+    gc.collect()
+    grown_kb = 1024 * (resident_mb() - before) / index.status().num_chunks
+    vector_kb = engine_index.vector_bytes(data) / 1024
+    findings = Findings()
+    findings.add(
+        "memory a chunk beside its vector", grown_kb - vector_kb, "KiB", target=Target(most=4)
+    )
+    findings.add("memory a chunk", grown_kb, "KiB", anchor=("its vector", vector_kb))
+    return findings
+
+
+def cold_search(folder: Path, material: Material) -> Findings:
+    """``memory search`` as a process of its own, without the load of the model."""
+    small = replace(material, num_chunks=min(COLD_CHUNKS, material.num_chunks))
+    data = engine_index.saved(folder, small)
+    config = folder / "config.yml"
+    config.write_text("memory: {embeddings: {provider: local}}\n")
+    words = ["search", small.queries(1)[0], "--data", str(data), "--config", str(config)]
+    findings = Findings()
+    findings.add(
+        f"cold search by command line at {small.num_chunks:,}, without the model",
+        median_seconds(lambda: _python("-c", _COMMAND_WITHOUT_MODEL, *words), REPEATS),
+        "s",
+        anchor=("python -c pass", median_seconds(lambda: _python("-c", "pass"), REPEATS)),
+        target=Target(most=0.5),
+    )
+    return findings
+
+
+def _opened_and_asked(data: Path, queries: list[str]) -> MemoryIndex:
+    asked = engine_corpus.query_vectors(queries)
+    index = engine_index.opened(data)
+    for text, vector in zip(queries, asked, strict=True):
+        index.search(Query(text, LIMIT), vector)
+    return index
+
+
+def _python(*words: str) -> None:
+    subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL)

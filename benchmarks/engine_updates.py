@@ -1,0 +1,211 @@
+"""How fast is the index filled and changed, and do changes leave traces?"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import engine_corpus
+import engine_index
+import engine_orama
+import numpy as np
+from engine_figures import NO_TARGET, Findings, Target
+from measuring import interleaved_ms, percentiles, seconds
+
+from memory.messages import Query
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from concurrent.futures import Future
+    from pathlib import Path
+
+    from engine_corpus import Material
+
+    from memory.index import MemoryIndex
+    from memory.messages import FileUpdate, ParsedFile
+
+LIMIT = 10
+ORAMA_SIZES = (2_000, 10_000)
+NUM_EDITS = 200
+NUM_CHURNED = 10_000
+EDIT_PAUSE_S = 0.05
+"""As often as one local model embeds a section."""
+QUERY_PAUSE_S = 0.01
+_ORAMA_FIGURES = "orama.json"
+
+
+def orama(folder: Path, material: Material) -> Findings:
+    """Filling and hybrid searches of small indexes, beside Orama's of the same chunks."""
+    sizes = sorted({min(size, material.num_chunks) for size in ORAMA_SIZES})
+    package = folder / "orama"
+    package.mkdir(exist_ok=True)
+    missing = engine_orama.install(package)
+    if missing:
+        return Findings(notes=[f"Orama is left out: {missing}"])
+    peer = engine_orama.measured(package, material, sizes)
+    findings = Findings()
+    for size in sizes:
+        index, duration = engine_index.built(replace(material, num_chunks=size))
+        findings.add(
+            f"bulk build of {size:,}",
+            size / duration,
+            "chunks/s",
+            anchor=("Orama", peer.inserts_a_s(size)),
+            target=Target(ratio_least=2),
+        )
+    ours = percentiles(interleaved_ms({"ours": _searches(index, material)})["ours"])
+    for cut, target in (("p50 ms", Target(ratio_most=1 / 30)), ("p95 ms", NO_TARGET)):
+        findings.add(
+            f"hybrid {cut.removesuffix(' ms')} at {sizes[-1]:,}",
+            ours[cut],
+            "ms",
+            anchor=("Orama", peer.hybrid[cut]),
+            target=target,
+        )
+    (folder / _ORAMA_FIGURES).write_text(json.dumps(peer.inserts_a_s(sizes[-1])))
+    return findings
+
+
+def building(folder: Path, material: Material) -> Findings:
+    """Filling an empty index file by file, vectors given; Orama's rate is that of fewer chunks."""
+    data = folder / f"data-{material.num_chunks}"
+    index, duration = engine_index.built(material)
+    data.mkdir(exist_ok=True)
+    engine_index.save(data, index)
+    known = folder / _ORAMA_FIGURES
+    num_chunks = index.status().num_chunks
+    findings = Findings()
+    findings.add(
+        f"bulk build of {num_chunks:,}",
+        num_chunks / duration,
+        "chunks/s",
+        anchor=(f"Orama at {ORAMA_SIZES[-1]:,}", json.loads(known.read_text()))
+        if known.exists()
+        else None,
+        target=Target(ratio_least=2),
+    )
+    return findings
+
+
+def editing(folder: Path, material: Material) -> Findings:
+    """One section of a file changed, its vector given: planning and applying."""
+    index = engine_index.opened(engine_index.saved(folder, material))
+    durations = []
+    for number, parsed in enumerate(islice(material.parsed_files(), NUM_EDITS), start=1):
+        edit = engine_corpus.edited(parsed, number)
+        update = engine_index.planned(index, edit)
+        durations.append(1000 * seconds(partial(_plan_and_apply, index, edit, update)))
+    findings, taken = Findings(), percentiles(durations)
+    findings.add("one-file edit p50", taken["p50 ms"], "ms")
+    findings.add("one-file edit p95", taken["p95 ms"], "ms", target=Target(most=50))
+    return findings
+
+
+def interference(folder: Path, material: Material) -> Findings:
+    """Questions at odd moments, to one thread that also applies edits, as the keeper does."""
+    index = engine_index.opened(engine_index.saved(folder, material))
+    with ThreadPoolExecutor(1) as keeper:
+        searches = [partial(keeper.submit, search) for search in _searches(index, material)]
+        _asked_at_odd_moments(searches)
+        idle = percentiles(_asked_at_odd_moments(searches))
+        stop = threading.Event()
+        edits = threading.Thread(target=_edit_on, args=(keeper, index, material, stop))
+        edits.start()
+        busy = percentiles(_asked_at_odd_moments(searches))
+        stop.set()
+        edits.join()
+    findings = Findings()
+    findings.add(
+        f"hybrid p95 while {1 / EDIT_PAUSE_S:g} edits a second run",
+        busy["p95 ms"],
+        "ms",
+        anchor=("p95 without edits", idle["p95 ms"]),
+        target=Target(ratio_most=2),
+    )
+    return findings
+
+
+def churn(folder: Path, material: Material) -> Findings:
+    """Many edits of one file; the index that saw them against the one that did not."""
+    data = engine_index.saved(folder, material)
+    before, after = engine_index.opened(data), engine_index.opened(data)
+    num_edits = min(NUM_CHURNED, material.num_chunks)
+    for update in _edits_of_one_file(after, material, num_edits):
+        after.apply(update)
+    taken = interleaved_ms(
+        {"before": _searches(before, material), "after": _searches(after, material)}
+    )
+    findings = Findings()
+    cuts = {side: percentiles(each) for side, each in taken.items()}
+    for cut in ("p50 ms", "p95 ms"):
+        findings.add(
+            f"hybrid {cut.removesuffix(' ms')} after {num_edits:,} edits of one file",
+            cuts["after"][cut],
+            "ms",
+            anchor=("before", cuts["before"][cut]),
+            target=Target(ratio_most=1.1),
+        )
+    churned = folder / "churned"
+    churned.mkdir(exist_ok=True)
+    engine_index.save(churned, after)
+    sizes = [len(engine_index.saved_bytes(each)) / 1e6 for each in (data, churned)]
+    findings.add(
+        f"size on disk after {num_edits:,} edits of one file",
+        sizes[1],
+        "MB",
+        anchor=("before", sizes[0]),
+        target=Target(ratio_most=1.1),
+    )
+    return findings
+
+
+def _plan_and_apply(index: MemoryIndex, edit: ParsedFile, update: FileUpdate) -> None:
+    index.plan(edit)
+    index.apply(update)
+
+
+def _edits_of_one_file(
+    index: MemoryIndex, material: Material, num_edits: int
+) -> Iterator[FileUpdate]:
+    parsed = next(material.parsed_files())
+    for number in range(1, num_edits + 1):
+        yield engine_index.planned(index, engine_corpus.edited(parsed, number))
+
+
+def _searches(index: MemoryIndex, material: Material) -> list[Callable[[], object]]:
+    queries = material.queries()
+    asked = engine_corpus.query_vectors(queries)
+    return [
+        partial(index.search, Query(text, LIMIT), vector)
+        for text, vector in zip(queries, asked, strict=True)
+    ]
+
+
+def _asked_at_odd_moments(searches: Sequence[Callable[[], Future[object]]]) -> list[float]:
+    """Returns how long each answer took, in ms; two questions are a random pause apart.
+
+    Args:
+        searches: Each hands a question to the keeper and returns its future.
+    """
+    chance, durations = np.random.default_rng(17), []
+    for search in (*searches, *searches):
+        time.sleep(float(chance.exponential(QUERY_PAUSE_S)))
+        durations.append(1000 * seconds(lambda search=search: search().result()))  # type: ignore[misc]
+    return durations
+
+
+def _edit_on(
+    keeper: ThreadPoolExecutor, index: MemoryIndex, material: Material, stop: threading.Event
+) -> None:
+    for number, parsed in enumerate(material.parsed_files(), start=1):
+        edit = engine_corpus.edited(parsed, number)
+        update = keeper.submit(engine_index.planned, index, edit).result()
+        keeper.submit(index.apply, update).result()
+        if stop.wait(EDIT_PAUSE_S):
+            return
