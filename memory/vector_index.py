@@ -1,63 +1,108 @@
 """Which stored vectors are most similar to a query vector?
 
-Exact cosine search over one flat FAISS index. FAISS is used as a block of memory with a fast scan:
-rows are slots with a free list and are overwritten in place, because its own ``remove_ids`` moves
-the whole block.
+Rows are slots with a free list in memory that is scanned exactly. Where a scan of everything takes
+too long (``CLUSTERS_FROM``), a search looks at the clusters near the query, once they are trained.
 """
 
 from __future__ import annotations
 
 import heapq
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from memory.errors import DimensionMismatch
+from memory.vector_clusters import (
+    CLUSTERS_FROM,
+    RETRAIN_FACTOR,
+    VectorClusters,
+    trained_clusters,
+)
+from memory.vector_memory import VectorMemory, pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
+
+    from memory.vector_clusters import ClusterState
+    from memory.vector_memory import FrozenVectors
+    from memory.vector_store import StoredBlock, VectorStore
 
 # Similarities of equal vectors may differ in the last bit.
 _TIE = 1e-6
 _MAX_TIE_FACTOR = 8
+_MAX_VALUE = float(np.finfo(np.float16).max)
 
 
 class VectorIndex:
     """Rows of unit vectors; a freed row is zero and is reused first, lowest number first.
 
-    FAISS never sees an array that came from outside: it would write through the read-only flag of
-    shared memory, and ``python -O`` removes its own checks of shape.
+    One thread uses it, except for ``frozen`` and ``train``, which another may call.
     """
 
     def __init__(self, dim: int) -> None:
         """Makes an empty index; one of dimension 0 cannot hold a row."""
         self.dim = dim
-        self._index = _faiss().IndexFlatIP(dim)
+        self._memory = VectorMemory(dim)
+        self._clusters: VectorClusters | None = None
         self._free: list[int] = []
         self._live: set[int] = set()
 
     @classmethod
-    def from_block(cls, block: NDArray[np.float32], rows: Sequence[int]) -> VectorIndex:
+    def from_block(cls, block: StoredBlock, rows: Sequence[int]) -> VectorIndex:
         """Returns an index that holds ``block[i]`` in row ``rows[i]``.
 
         Args:
-            block: Shape (len(rows), dim), float32, unit norm.
+            block: Shape (len(rows), dim), float32 or float16, unit norm; copied once, so it may be
+                a memory map.
             rows: Distinct, not negative; memory grows with the greatest.
         Raises:
             ValueError: see ``put``.
         """
+        if len(block) != len(rows):
+            raise ValueError(f"{len(rows)} rows but vectors of shape {block.shape}")
         index = cls(block.shape[1])
-        size = max(rows, default=-1) + 1
-        index._grow(size)
-        index.put(rows, block)
-        index._free = [row for row in range(size) if row not in index._live]
+        index._load(max(rows, default=-1) + 1, rows)
+        places = np.asarray(rows, np.int64)
+        for piece in pieces(len(rows)):
+            index._store.write(places[piece], _checked_block(block[piece]))
+        return index
+
+    @classmethod
+    def from_stored_block(
+        cls, block: StoredBlock, rows: Sequence[int], clusters: ClusterState | None = None
+    ) -> VectorIndex:
+        """Returns the index whose ``to_stored_block`` this was.
+
+        Args:
+            block: Shape (n, dim), float32 or float16; row i is copied into row i.
+            rows: In use, distinct, below n; the others are free, whatever the block holds there.
+            clusters: What ``cluster_state`` was.
+        Raises:
+            ValueError: a value in use is not finite, a bad row, clusters of another index.
+        """
+        index = cls(block.shape[1])
+        index._load(len(block), rows)
+        live = np.zeros((len(block), 1), np.bool_)
+        live[np.asarray(rows, np.int64)] = True
+        for piece in pieces(len(block)):
+            vectors = np.where(live[piece], block[piece], 0)
+            index._store.write(piece, _checked_block(vectors))
+        if clusters is not None:
+            if clusters.assignment.shape != (len(block),):
+                raise ValueError("the clusters are of another number of rows")
+            index._clusters = VectorClusters(clusters)
         return index
 
     def __len__(self) -> int:
         return len(self._live)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values as they are held, float32 or float16."""
+        return self._store.dtype
 
     def rows(self) -> list[int]:
         """Returns the rows in use, ascending."""
@@ -65,7 +110,13 @@ class VectorIndex:
 
     def allocate(self, count: int) -> list[int]:
         """Returns that many rows to ``put`` or ``free``; all memory they need is there."""
-        self._grow(count - len(self._free))
+        size = len(self._store)
+        missing = max(0, count - len(self._free))
+        self._memory.resize(size + missing)
+        if self._clusters is not None:
+            self._clusters.grow(len(self._store))
+        for row in range(size, size + missing):
+            heapq.heappush(self._free, row)
         return [heapq.heappop(self._free) for _ in range(count)]
 
     def put(self, rows: Sequence[int], vectors: NDArray[np.float32]) -> None:
@@ -79,33 +130,48 @@ class VectorIndex:
             ValueError: another number of vectors, a value that is not finite, a bad row.
         """
         checked = self._checked(vectors, count=len(rows))
-        storage = self._storage()
-        if len(set(rows)) != len(rows) or not all(0 <= row < len(storage) for row in rows):
-            raise ValueError("a row is out of range or occurs twice")
-        storage[np.asarray(rows, np.intp)] = checked
-        self._live.update(rows)
+        self._check_rows(rows)
+        places = np.asarray(rows, np.int64)
+        with self._memory.changing(rows) as store:
+            store.write(places, checked)
+            self._live.update(rows)
+            if self._clusters is not None:
+                self._clusters.assign(places, checked)
 
     def free(self, rows: Sequence[int]) -> None:
         """Gives rows back; they never answer a search again."""
-        self._storage()[np.asarray(rows, np.intp)] = 0
-        self._live.difference_update(rows)
+        places = np.asarray(rows, np.int64)
+        with self._memory.changing(rows) as store:
+            store.zero(places)
+            self._live.difference_update(rows)
+            if self._clusters is not None:
+                self._clusters.forget(places)
         for row in rows:
             heapq.heappush(self._free, row)
 
     def take(self, rows: Sequence[int]) -> NDArray[np.float32]:
         """Returns copies of vectors, shape (len(rows), dim)."""
-        return self._storage()[np.asarray(rows, np.intp)]
+        return self._store.read(np.asarray(rows, np.int64))
 
     def to_block(self) -> NDArray[np.float32]:
         """Returns the vectors of ``rows()``, shape (len(self), dim), float32."""
         return self.take(self.rows())
+
+    def to_stored_block(self) -> StoredBlock:
+        """Returns all rows as they are held, free ones as zeros, read-only, without a copy.
+
+        Shape (rows ever allocated, dim). Valid until the next change and while the index lives;
+        ``frozen`` gives the same to somebody who cannot wait.
+        """
+        return self._store.block()
 
     def similarities(
         self, rows: NDArray[np.int64], vector: NDArray[np.float32]
     ) -> NDArray[np.float32]:
         """Returns the cosine of a unit vector and each row, shape of ``rows``."""
         query = self._checked(vector[None], count=1)[0]
-        cosines: NDArray[np.float32] = self._storage()[rows] @ query
+        # BLAS would start threads.
+        cosines: NDArray[np.float32] = np.einsum("ij,j->i", self._store.read(rows), query)
         return cosines
 
     def search(
@@ -124,13 +190,56 @@ class VectorIndex:
             DimensionMismatch: the vector has another dimension.
             ValueError: a value is not finite.
         """
-        size, wanted = self._index.ntotal, limit + 1
-        if not size:
+        if not len(self._store):
             return np.empty(0, np.int64), np.empty(0, np.float32)
-        query = self._checked(vector[None], count=1)
+        query, mask = self._checked(vector[None], count=1)[0], None
+        if self._clusters is not None:
+            mask = self._clusters.mask(query)
+        rows, cosines = self._search(query, limit, mask)
+        if mask is not None and len(rows) < limit:
+            return self._search(query, limit, None)
+        return rows, cosines
+
+    def frozen(self) -> AbstractContextManager[FrozenVectors]:
+        """Keeps the state of this moment readable, by any thread, until the context is left.
+
+        Rows may change and be added meanwhile. Costs memory for those that are changed, and for
+        the whole block as it was if the index outgrows float32 meanwhile.
+        """
+        return self._memory.frozen(self._live)
+
+    @property
+    def needs_training(self) -> bool:
+        """Whether ``train`` would make searches faster: very large, and twice what it was."""
+        trained = self._clusters.num_trained if self._clusters is not None else 0
+        large = len(self._live) * self.dim >= CLUSTERS_FROM
+        return large and len(self._live) >= RETRAIN_FACTOR * trained
+
+    def train(self, *, seed: int = 0) -> None:
+        """Finds clusters of the rows; until then, every search looks at all of them.
+
+        Takes long (see ``trained_clusters``), so call it in another thread: searches and changes
+        go on meanwhile.
+        """
+        with self.frozen() as frozen:
+            if not len(frozen.live):
+                return
+            clusters = trained_clusters(frozen, frozen.live, seed=seed)
+            with self._memory.lock:
+                self._reassign(clusters, frozen.changed)
+                self._clusters = clusters
+
+    def cluster_state(self) -> ClusterState | None:
+        """Returns what ``from_stored_block`` needs to go without training; None before it."""
+        return self._clusters.state() if self._clusters is not None else None
+
+    def _search(
+        self, query: NDArray[np.float32], limit: int, mask: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        size, wanted = len(self._store), limit + 1
         while True:
             count = min(size, wanted)
-            cosines, rows = (array[0] for array in self._index.search(query, count))
+            cosines, rows = self._store.scan(query, count, mask)
             least = max(float(cosines[min(limit, count) - 1]) - _TIE, 0.0)
             if count == size or cosines[-1] <= least or count > _MAX_TIE_FACTOR * limit:
                 break
@@ -139,21 +248,27 @@ class VectorIndex:
         found = cosines > least
         return rows[found], cosines[found]
 
-    def _grow(self, count: int) -> None:
-        """Adds free rows."""
-        if count > 0:
-            size = self._index.ntotal
-            self._index.add(np.zeros((count, self.dim), np.float32))
-            for row in range(size, size + count):
-                heapq.heappush(self._free, row)
+    @property
+    def _store(self) -> VectorStore:
+        return self._memory.store
 
-    def _storage(self) -> NDArray[np.float32]:
-        """Returns the memory of FAISS, shape (rows, dim); invalid once it has grown."""
-        size = self._index.ntotal
-        if not size:
-            return np.empty((0, self.dim), np.float32)
-        flat = _faiss().rev_swig_ptr(self._index.get_xb(), size * self.dim)
-        return flat.reshape(size, self.dim)  # type: ignore[no-any-return] # faiss has no types
+    def _load(self, size: int, rows: Sequence[int]) -> None:
+        """Makes rows of an empty index, some of them in use."""
+        self._memory.resize(size)
+        self._check_rows(rows)
+        self._live = set(rows)
+        self._free = [row for row in range(size) if row not in self._live]
+
+    def _reassign(self, clusters: VectorClusters, rows: Iterable[int]) -> None:
+        """Puts rows into clusters that were found when they held something else."""
+        clusters.grow(len(self._store))
+        used = np.array(sorted(self._live.intersection(rows)), np.int64)
+        clusters.forget(np.array(sorted(rows), np.int64))
+        clusters.assign(used, self._store.read(used))
+
+    def _check_rows(self, rows: Sequence[int]) -> None:
+        if len(set(rows)) != len(rows) or not all(0 <= row < len(self._store) for row in rows):
+            raise ValueError("a row is out of range or occurs twice")
 
     def _checked(self, vectors: NDArray[np.float32], *, count: int) -> NDArray[np.float32]:
         """Returns an own copy, shape (count, dim), float32."""
@@ -162,15 +277,19 @@ class VectorIndex:
             raise ValueError(f"{count} rows but vectors of shape {copy.shape}")
         if copy.shape[1] != self.dim and count:
             raise DimensionMismatch(self.dim, copy.shape[1])
-        if not np.isfinite(copy).all():
-            raise ValueError("vectors hold a value that is not finite")
+        _check_values(copy)
         return copy.reshape(count, self.dim)
 
 
-@lru_cache(maxsize=1)
-def _faiss() -> Any:
-    """Returns the module, limited to one thread: its spinning workers starve a busy machine."""
-    import faiss  # noqa: PLC0415 - takes 0.14 s, and only a search needs it
+def _checked_block(block: StoredBlock) -> StoredBlock:
+    """Returns an own copy of rows, in their own type if that is float16."""
+    dtype = np.float16 if block.dtype == np.float16 else np.float32
+    copy: StoredBlock = np.array(block, dtype)  # type: ignore[assignment] # of either type
+    _check_values(copy)
+    return copy
 
-    faiss.omp_set_num_threads(1)
-    return faiss
+
+def _check_values(vectors: StoredBlock) -> None:
+    # Also false for NaN.
+    if not np.abs(vectors).max(initial=0) <= _MAX_VALUE:
+        raise ValueError("vectors hold a value that is not finite, or too great for float16")
