@@ -19,6 +19,7 @@ from memory.vector_clusters import (
     trained_clusters,
 )
 from memory.vector_memory import VectorMemory, pieces
+from memory.vector_store import check_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 # Similarities of equal vectors may differ in the last bit.
 _TIE = 1e-6
 _MAX_TIE_FACTOR = 8
-_MAX_VALUE = float(np.finfo(np.float16).max)
 
 
 class VectorIndex:
@@ -67,7 +67,9 @@ class VectorIndex:
         index._load(max(rows, default=-1) + 1, rows)
         places = np.asarray(rows, np.int64)
         for piece in pieces(len(rows)):
-            index._store.write(places[piece], _checked_block(block[piece]))
+            vectors = _copy_of(block[piece])
+            check_values(vectors)
+            index._store.write(places[piece], vectors)
         return index
 
     @classmethod
@@ -85,11 +87,13 @@ class VectorIndex:
         """
         index = cls(block.shape[1])
         index._load(len(block), rows)
-        live = np.zeros((len(block), 1), np.bool_)
-        live[np.asarray(rows, np.int64)] = True
+        free = np.ones(len(block), np.bool_)
+        free[np.asarray(rows, np.int64)] = False
         for piece in pieces(len(block)):
-            vectors = np.where(live[piece], block[piece], 0)
-            index._store.write(piece, _checked_block(vectors))
+            vectors = _copy_of(block[piece])
+            vectors[free[piece]] = 0
+            check_values(vectors)
+            index._store.write(piece, vectors)
         if clusters is not None:
             if clusters.assignment.shape != (len(block),):
                 raise ValueError("the clusters are of another number of rows")
@@ -277,19 +281,11 @@ class VectorIndex:
             raise ValueError(f"{count} rows but vectors of shape {copy.shape}")
         if copy.shape[1] != self.dim and count:
             raise DimensionMismatch(self.dim, copy.shape[1])
-        _check_values(copy)
+        check_values(copy)
         return copy.reshape(count, self.dim)
 
 
-def _checked_block(block: StoredBlock) -> StoredBlock:
-    """Returns an own copy of rows, in their own type if that is float16."""
+def _copy_of(block: StoredBlock) -> StoredBlock:
+    """Returns an own copy, float16 if that is what it was, else float32."""
     dtype = np.float16 if block.dtype == np.float16 else np.float32
-    copy: StoredBlock = np.array(block, dtype)  # type: ignore[assignment] # of either type
-    _check_values(copy)
-    return copy
-
-
-def _check_values(vectors: StoredBlock) -> None:
-    # Also false for NaN.
-    if not np.abs(vectors).max(initial=0) <= _MAX_VALUE:
-        raise ValueError("vectors hold a value that is not finite, or too great for float16")
+    return np.array(block, dtype)  # type: ignore[return-value] # of either type

