@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from memory.vector_store import one_threaded_faiss
+from memory.vector_store import check_values, one_threaded_faiss
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,6 +82,7 @@ class VectorClusters:
         Raises:
             ValueError: the parts do not fit together.
         """
+        check_values(state.centroids)
         count = len(state.centroids)
         known = state.assignment[state.assignment != NO_CLUSTER]
         if not 0 < count < NO_CLUSTER or (known >= count).any() or state.num_probes > count:
@@ -95,6 +96,11 @@ class VectorClusters:
 
     def __len__(self) -> int:
         return self._size
+
+    def fit(self, dim: int, live: NDArray[np.bool_]) -> bool:
+        """Returns whether they are of vectors of a dimension, and of exactly the rows in use."""
+        rows = self._assignment[: self._size] != NO_CLUSTER
+        return self._centroids.shape[1] == dim and np.array_equal(rows, live)
 
     def state(self) -> ClusterState:
         """Returns copies of everything."""
@@ -116,7 +122,7 @@ class VectorClusters:
             vectors: Shape (n, dim), own memory, C-contiguous, finite.
         """
         if len(vectors):
-            self._assignment[rows] = self._index.search(vectors, 1)[1][:, 0]
+            self._assignment[rows] = self._nearest(vectors, 1)[:, 0]
 
     def forget(self, rows: Rows) -> None:
         """Takes freed rows out of their clusters."""
@@ -130,10 +136,15 @@ class VectorClusters:
         """
         if not self.num_probes:
             return None
-        one_threaded_faiss()
         probed = np.zeros(NO_CLUSTER + 1, np.bool_)
-        probed[self._index.search(query[None], self.num_probes)[1][0]] = True
+        probed[self._nearest(query[None], self.num_probes)[0]] = True
         return probed[self._assignment[: self._size]]
+
+    def _nearest(self, vectors: NDArray[np.float32], count: int) -> NDArray[np.int64]:
+        """Returns the clusters nearest to vectors, shape (len(vectors), count)."""
+        one_threaded_faiss()
+        clusters: NDArray[np.int64] = self._index.search(vectors, count)[1]
+        return clusters
 
 
 def trained_clusters(
@@ -147,7 +158,7 @@ def trained_clusters(
     borders", for how that compares with real questions.
 
     Args:
-        vectors: All rows; read twice from the first to the last.
+        vectors: All rows; read once in order, and before that a sample of them.
         live: Rows in use, ascending, at least one.
         seed: Of the sample and of k-means.
     Returns:

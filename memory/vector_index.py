@@ -95,9 +95,9 @@ class VectorIndex:
             check_values(vectors)
             index._store.write(piece, vectors)
         if clusters is not None:
-            if clusters.assignment.shape != (len(block),):
-                raise ValueError("the clusters are of another number of rows")
             index._clusters = VectorClusters(clusters)
+            if not index._clusters.fit(index.dim, ~free):
+                raise ValueError("the clusters are those of another index")
         return index
 
     def __len__(self) -> int:

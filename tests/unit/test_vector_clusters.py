@@ -83,11 +83,12 @@ def test_clusters_share_no_memory_with_the_state_they_came_from():
     [
         {"assignment": np.array([3], np.uint16)},
         {"centroids": np.empty((0, 3), np.float32)},
+        {"centroids": np.full((3, 3), np.nan, np.float32)},
         {"num_probes": 4},
     ],
 )
-def test_parts_that_do_not_fit_together_are_refused(bad):
-    with pytest.raises(ValueError, match="cluster"):
+def test_parts_that_no_training_makes_are_refused(bad):
+    with pytest.raises(ValueError, match=r"cluster|finite"):
         VectorClusters(replace(AXES, **bad))
 
 

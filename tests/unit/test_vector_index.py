@@ -417,8 +417,23 @@ def test_clusters_come_back_with_a_stored_block():
 
     assert np.array_equal(again.cluster_state().centroids, state.centroids)
     assert np.array_equal(again.cluster_state().assignment, state.assignment)
-    with pytest.raises(ValueError, match="another number of rows"):
-        VectorIndex.from_stored_block(index.to_stored_block()[1:], range(399), state)
+
+
+@pytest.mark.parametrize(
+    ("block", "rows"),
+    [
+        (unit_rows(399, 64), range(399)),
+        (unit_rows(400, 64), range(1, 400)),
+        (unit_rows(400, 32), range(400)),
+    ],
+    ids=["fewer rows", "other rows in use", "other dimension"],
+)
+def test_clusters_of_another_index_are_refused(block, rows):
+    index = clustered_index()
+    index.train()
+
+    with pytest.raises(ValueError, match="another index"):
+        VectorIndex.from_stored_block(block, rows, index.cluster_state())
 
 
 def test_an_empty_index_can_be_trained():
