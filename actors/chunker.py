@@ -228,8 +228,11 @@ class Chunker:
             logger.exception("%s: unexpected error", work.path)
             self._fail(work, stage="apply", reason=type(error).__name__)
             return
-        self._queue.done(work.path)
-        await self._report(work.path, outcome)
+        try:
+            await self._report(work.path, outcome)
+        finally:
+            # Only now: who waits until nothing is pending wants it to be on disk.
+            self._queue.done(work.path)
 
     def _fail(self, work: Work, *, stage: str, reason: str, retry_after_s: float = 0.0) -> None:
         logger.warning("%s: %s failed: %s", work.path, stage, reason)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import uuid
 from typing import TYPE_CHECKING, final
 
@@ -31,30 +32,39 @@ if TYPE_CHECKING:
         SearchResult,
     )
     from memory.providers.base import ModelInfo
-    from memory.snapshot import SnapshotParts
+    from memory.storage import StorageStatus
+
+
+WARM_TERMS = 500
+SWITCH_INTERVAL_S = 0.0005
+"""Longest time that a save keeps a search waiting for the interpreter, seconds."""
 
 
 @final
 class IndexKeeper:
     """Holds the FAISS and Whoosh halves of the index as one generation.
 
-    Owns: the MemoryIndex; nothing else writes it.
-    Survives a crash: what the last snapshot holds. Every answer carries the ``epoch`` of this
-    process, so that a restart is noticed and the difference indexed again.
+    Owns: the MemoryIndex, its snapshot and its journal; nothing else writes them.
+    Survives a crash: every change that was answered, by the snapshot and the journal. Every answer
+    carries the ``epoch`` of this process, so that a restart is noticed.
     Ordering: one call after the other, in the order each caller sent them; ``status`` and ``ping``
-    run beside them in the group ``control``. It calls nobody, so it cannot wait in a circle.
+    run beside them in the group ``control``, ``save`` and ``sync`` in groups of their own. It calls
+    nobody, so it cannot wait in a circle.
     Called by: Chunker, Persister, ContextProvider, the composition root.
     """
 
     def __init__(self, settings: Settings, info: ModelInfo, data: Path, workspace: Path) -> None:
-        self._index, self._report = open_or_create(
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        self._clock = SystemClock()
+        opened = open_or_create(
             settings.memory,
             info,
             data=data,
             workspace=workspace,
             epoch=uuid.uuid4().hex,
-            now=SystemClock().time(),
+            now=self._clock.time(),
         )
+        self._index, self._storage, self._report = opened.index, opened.storage, opened.report
 
     def __repr__(self) -> str:
         return "IndexKeeper"
@@ -72,7 +82,14 @@ class IndexKeeper:
             StaleUpdate: a vector the update relies on is not known here; plan again.
             DimensionMismatch: the vectors do not fit the index.
         """
-        return self._index.apply(update)
+        with self._storage.changing:
+            return self._index.apply(update)
+
+    @ray.method
+    def keep(self, hashes: tuple[str, ...], vectors: NDArray[np.float32]) -> None:
+        """Takes vectors of a file that is not embedded to its end yet; see MemoryIndex.keep."""
+        with self._storage.changing:
+            self._index.keep(hashes, vectors)
 
     @ray.method
     def search(self, query: Query, vector: NDArray[np.float32] | None) -> SearchResult:
@@ -90,18 +107,41 @@ class IndexKeeper:
         return self._index.chunks(path)
 
     @ray.method
-    def snapshot(self) -> SnapshotParts:
-        """Returns one consistent image of everything, ready to be written.
-
-        Merges what small edits have left first: a snapshot is asked for in a quiet moment.
-        """
-        self._index.compact()
-        return self._index.snapshot()
-
-    @ray.method
     def confirm_dimension(self, dim: int) -> bool:
         """Empties the index if its vectors have another dimension; returns whether it did."""
-        return self._index.confirm_dimension(dim)
+        with self._storage.changing:
+            emptied = self._index.confirm_dimension(dim)
+            if emptied:
+                self._storage.stop_logging()
+        return emptied
+
+    @ray.method(concurrency_group="save")
+    def warm_up(self) -> None:
+        """Looks frequent terms up, so that no query waits for them."""
+        self._index.text.warm_up(WARM_TERMS)
+
+    @ray.method(concurrency_group="save")
+    def save(self) -> int:
+        """Replaces the snapshot and returns its revision; searches and changes go on meanwhile.
+
+        Raises:
+            OSError: the disk refused; snapshot and journal stay as they were.
+        """
+        return self._storage.save(self._clock.time())
+
+    @ray.method(concurrency_group="sync")
+    def sync(self) -> None:
+        """Makes every change that was answered survive a power loss.
+
+        Raises:
+            OSError: the disk refused; a snapshot is due.
+        """
+        self._storage.sync()
+
+    @ray.method(concurrency_group="control")
+    def storage(self) -> StorageStatus:
+        """Returns what is on disk, and whether a snapshot is due."""
+        return self._storage.status()
 
     @ray.method(concurrency_group="control")
     def report(self) -> OpenReport:

@@ -125,13 +125,25 @@ class FileIndexer:
         )
 
     async def _embed(self, chunks: Sequence[Chunk]) -> NDArray[np.float32]:
-        texts = tuple(compose(chunk, self._limits) for chunk in chunks)
         blocks = [
-            await call(
-                lambda start=start: self._pool.embed.remote(texts[start : start + MAX_TEXTS]),  # type: ignore[misc]
-                clock=self._clock,
-                deadline_s=EMBED_DEADLINE_S,
+            await self._embed_batch(
+                chunks[start : start + MAX_TEXTS], is_all=len(chunks) <= MAX_TEXTS
             )
-            for start in range(0, len(texts), MAX_TEXTS)
+            for start in range(0, len(chunks), MAX_TEXTS)
         ]
         return np.concatenate(blocks)
+
+    async def _embed_batch(self, chunks: Sequence[Chunk], *, is_all: bool) -> NDArray[np.float32]:
+        """Embeds some chunks; what is not the whole file is kept, so that no kill loses it."""
+        texts = tuple(compose(chunk, self._limits) for chunk in chunks)
+        block = await call(
+            lambda: self._pool.embed.remote(texts), clock=self._clock, deadline_s=EMBED_DEADLINE_S
+        )
+        if not is_all:
+            hashes = tuple(chunk.content_hash for chunk in chunks)
+            await call(
+                lambda: self._keeper.keep.remote(hashes, block),
+                clock=self._clock,
+                deadline_s=KEEPER_DEADLINE_S,
+            )
+        return block

@@ -1,22 +1,22 @@
-"""The Persister actor: writes the index to disk when it has been quiet for a while."""
+"""The Persister actor: has the index written to disk when it has been quiet for a while."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-from typing import TYPE_CHECKING, NoReturn, final
+from typing import TYPE_CHECKING, NoReturn, TypeVar, final
 
 import ray
 
 from actors.loops import call, run_forever, spawn
 from actors.statuses import PersisterStatus
 from memory.clock import SystemClock
-from memory.errors import StoreError
-from memory.identity import write_embedding_json
-from memory.snapshot import SNAPSHOT_NAME, read_header, sweep_temporaries, write
+from memory.identity import needs_writing, write_embedding_json
+from memory.snapshot import SNAPSHOT_NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from ray.actor import ActorProxy
@@ -24,23 +24,24 @@ if TYPE_CHECKING:
     from actors.index_keeper import IndexKeeper
     from memory.clock import Clock
     from memory.debounce import Debounce
-    from memory.snapshot import SnapshotParts
+    from memory.storage import StorageStatus
 
 logger = logging.getLogger(__name__)
 
-SNAPSHOT_DEADLINE_S = 120.0
+T = TypeVar("T")
+
+KEEPER_DEADLINE_S = 120.0
 RETRY_S = 10.0
 """Pause after the disk refused."""
 
 
 @final
 class Persister:
-    """Pulls a snapshot from the keeper and replaces ``memory.msp`` atomically.
+    """Decides when changes are synced and when the snapshot is written; the keeper does both.
 
-    Owns: the debounce state and the data folder's snapshot.
-    Survives a crash: the last snapshot on disk; a fresh Persister compares it with the keeper and
-    flushes what is newer.
-    Ordering: flushes never overlap; ``mark_dirty`` may come in any order.
+    Owns: the debounce state, and ``embedding.json``.
+    Survives a crash: nothing; a fresh Persister asks the keeper what is on disk.
+    Ordering: saves never overlap, nor do syncs; ``mark_dirty`` may come in any order.
     Called by: Chunker, the composition root. Calls: IndexKeeper.
     """
 
@@ -56,9 +57,9 @@ class Persister:
         self._debounce = debounce
         self._clock = clock or SystemClock()
         self._changed = asyncio.Event()
-        self._flushing = asyncio.Lock()
-        self._saved_at, self._generation = 0.0, -1
-        self._saved = ("", -1)
+        self._saving, self._syncing = asyncio.Lock(), asyncio.Lock()
+        self._num_marks = self._num_synced = 0
+        self._storage: StorageStatus | None = None
         self._num_flushes = 0
         self._last_error = ""
         self._task = spawn("Persister", self._run())
@@ -68,27 +69,30 @@ class Persister:
 
     @ray.method
     async def mark_dirty(self) -> None:
-        """Notes that the index may have changed; a flush follows after the quiet time."""
+        """Returns once every change so far survives a power loss; a save follows when it is due."""
         self._note()
+        await self._sync()
 
     @ray.method
     async def flush(self) -> None:
-        """Writes the index now if the disk does not hold it yet.
+        """Makes sure that the disk holds the whole index now, by the journal or by a snapshot.
 
         Raises:
-            OSError: the disk refused; the index stays dirty and the old snapshot stays in place.
+            OSError: neither could be written; the index stays dirty and the old snapshot in place.
         """
         await self._flush()
 
     @ray.method
     async def status(self) -> PersisterStatus:
         """Returns the state of the snapshot on disk."""
+        storage = self._storage
         return PersisterStatus(
             pid=os.getpid(),
             dirty=self._debounce.due_in(self._clock.monotonic()) is not None
-            or self._flushing.locked(),
-            saved_at=self._saved_at,
-            generation=self._generation,
+            or self._saving.locked(),
+            saved_at=storage.saved_at if storage is not None else 0.0,
+            generation=storage.saved_revision if storage is not None else -1,
+            journal_bytes=storage.journal_bytes if storage is not None else 0,
             num_flushes=self._num_flushes,
             last_error=self._last_error,
         )
@@ -99,17 +103,13 @@ class Persister:
         return os.getpid()
 
     async def _run(self) -> NoReturn:
-        await asyncio.to_thread(sweep_temporaries, self._data)
-        self._saved_at, self._generation = await asyncio.to_thread(_saved, self._data)
-        status = await call(
-            self._keeper.status.remote, clock=self._clock, deadline_s=SNAPSHOT_DEADLINE_S
-        )
-        if status.revision == self._generation:
-            self._saved = (status.epoch, status.revision)
-        self._note()
+        # At once: without a snapshot there is nothing that a journal could continue.
+        await self._flush_or_retry_later()
+        await self._ask(self._keeper.warm_up.remote)
         await run_forever(self._step, clock=self._clock)
 
     def _note(self) -> None:
+        self._num_marks += 1
         self._debounce.touch(self._clock.monotonic())
         self._changed.set()
 
@@ -123,52 +123,63 @@ class Persister:
         else:
             await self._flush_or_retry_later()
 
+    async def _sync(self) -> None:
+        """Syncs the changes noted so far; those who wait for one sync share the next."""
+        wanted = self._num_marks
+        async with self._syncing:
+            if self._num_synced >= wanted:
+                return
+            covered = self._num_marks
+            try:
+                await self._ask(self._keeper.sync.remote)
+            except OSError as error:
+                # The snapshot that is due now is tried until the disk takes it.
+                self._complain(f"cannot sync the journal: {error.strerror or error}")
+            self._num_synced = covered
+
     async def _flush_or_retry_later(self) -> None:
         try:
             await self._flush()
         except OSError as error:
-            reason = f"cannot write {SNAPSHOT_NAME}: {error.strerror or error}"
-            if reason != self._last_error:
-                logger.warning("%s; the index stays in memory and is tried again", reason)
-            self._last_error = reason
+            self._complain(f"cannot write {SNAPSHOT_NAME}: {error.strerror or error}")
+            self._debounce.touch(self._clock.monotonic())
             await self._clock.sleep(RETRY_S)
 
-    async def _flush(self) -> None:
-        async with self._flushing:
-            status = await call(
-                self._keeper.status.remote, clock=self._clock, deadline_s=SNAPSHOT_DEADLINE_S
-            )
-            self._debounce.clear()  # before the snapshot: what changes meanwhile counts anew
-            if (status.epoch, status.revision) == self._saved:
-                return
-            try:
-                await self._write(status.epoch)
-            except BaseException:
-                self._debounce.touch(self._clock.monotonic())
-                raise
+    def _complain(self, reason: str) -> None:
+        if reason != self._last_error:
+            logger.warning("%s; the index stays in memory and is tried again", reason)
+        self._last_error = reason
 
-    async def _write(self, epoch: str) -> None:
-        parts = await call(
-            self._keeper.snapshot.remote, clock=self._clock, deadline_s=SNAPSHOT_DEADLINE_S
-        )
-        saved_at = self._clock.time()
-        await asyncio.to_thread(_save, self._data, parts, saved_at)
-        self._saved_at, self._generation = saved_at, parts.info.revision
-        self._saved = (epoch, parts.info.revision)
+    async def _flush(self) -> None:
+        async with self._saving:
+            # Before the disk is asked about: what changes meanwhile counts anew.
+            self._debounce.clear()
+            await self._sync()
+            self._storage = await self._ask(self._keeper.storage.remote)
+            if self._storage.needs_save:
+                self._storage = await self._saved(self._storage)
+            await asyncio.to_thread(_mirror, self._data, self._storage)
+
+    async def _saved(self, before: StorageStatus) -> StorageStatus:
+        try:
+            revision = await self._ask(self._keeper.save.remote)
+        except OSError as error:
+            if not before.is_complete:
+                raise
+            # Nothing is lost while the journal takes the changes.
+            self._complain(f"cannot write {SNAPSHOT_NAME}: {error.strerror or error}")
+            self._debounce.touch(self._clock.monotonic())
+            return before
         self._num_flushes += 1
         self._last_error = ""
-        logger.info("saved revision %d", parts.info.revision)
+        logger.info("saved revision %d", revision)
+        return await self._ask(self._keeper.storage.remote)
+
+    async def _ask(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        return await call(attempt, clock=self._clock, deadline_s=KEEPER_DEADLINE_S)
 
 
-def _saved(data: Path) -> tuple[float, int]:
-    """Returns time and revision of the snapshot on disk; (0, -1) if there is none to read."""
-    try:
-        header = read_header(data / SNAPSHOT_NAME)
-    except StoreError:
-        return 0.0, -1
-    return header.saved_at, header.info.revision
-
-
-def _save(data: Path, parts: SnapshotParts, saved_at: float) -> None:
-    write(data / SNAPSHOT_NAME, parts, saved_at=saved_at)
-    write_embedding_json(data, parts.info.identity)
+def _mirror(data: Path, storage: StorageStatus) -> None:
+    """Writes ``embedding.json``, which people may have removed, beside its snapshot."""
+    if needs_writing(data, storage.identity):
+        write_embedding_json(data, storage.identity)

@@ -98,6 +98,7 @@ class Reporter:
         if self._persister is not None:
             status["generation"] = max(0, self._persister.generation)
             status["snapshot_age_s"] = self._age(self._persister.saved_at)
+            status["journal_bytes"] = self._persister.journal_bytes
 
     def _fill_work(self, status: StatusPayload) -> None:
         if self._chunker is not None:

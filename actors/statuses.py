@@ -89,8 +89,11 @@ class PersisterStatus:
     saved_at: float
     """Unix time of the last snapshot on disk, seconds; 0 if there is none."""
     generation: int
-    """Revision of the index in that snapshot."""
+    """Revision of the index in that snapshot; -1 if there is none."""
+    journal_bytes: int
+    """Length of the journal of changes since then; 0 if there is none."""
     num_flushes: int
+    """Snapshots that were written."""
     last_error: str
 
 

@@ -174,7 +174,7 @@ def start(settings: Settings, locations: Locations, config: RayConfig) -> Memory
         "IndexKeeper",
         actors.index_keeper,
         (settings, info, locations.data, locations.workspace),
-        concurrency_groups={"control": 1},
+        concurrency_groups={"control": 1, "save": 1, "sync": 1},
     )
     debounce = Debounce(memory.persist_to_disk_delay, memory.persist_to_disk_max_delay)
     persister = create(Persister, "Persister", actors.persister, (locations.data, keeper, debounce))

@@ -13,19 +13,46 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 
+_APPENDING = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+
+
 class Disk(Protocol):
-    """The few operations a replacement needs, so that a test can fail or record each of them."""
+    """The few operations a durable file needs, so that a test can fail or record each of them."""
 
     def create(self, path: Path) -> int:
-        """Creates a file that must not exist, mode 0600, and returns its descriptor."""
+        """Creates a file that must not exist, mode 0600, to be read and appended to."""
+        ...
+
+    def open_to_append(self, path: Path) -> int:
+        """Opens a file that exists, to be read and appended to."""
+        ...
+
+    def duplicate(self, descriptor: int) -> int:
+        """Returns another descriptor of the same open file."""
+        ...
+
+    def size(self, descriptor: int) -> int:
+        """Returns the length of the file in bytes."""
+        ...
+
+    def read(self, descriptor: int, num_bytes: int, offset: int) -> bytes:
+        """Returns what stands at an offset; less than asked for only at the end of the file."""
         ...
 
     def write(self, descriptor: int, data: Buffer) -> None:
-        """Writes all of the data."""
+        """Appends all of the data."""
+        ...
+
+    def truncate(self, descriptor: int, num_bytes: int) -> None:
+        """Cuts the file off."""
         ...
 
     def fsync(self, descriptor: int) -> None:
         """Returns once everything written is on the disk."""
+        ...
+
+    def fdatasync(self, descriptor: int) -> None:
+        """Like fsync, but what reading the data does not need may be left for later."""
         ...
 
     def close(self, descriptor: int) -> None:
@@ -50,17 +77,46 @@ class OsDisk:
 
     def create(self, path: Path) -> int:
         """Creates a file that must not exist, mode 0600."""
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        return os.open(path, _APPENDING | os.O_CREAT | os.O_EXCL, 0o600)
+
+    def open_to_append(self, path: Path) -> int:
+        """Opens a file that exists."""
+        return os.open(path, _APPENDING)
+
+    def duplicate(self, descriptor: int) -> int:
+        """Returns another descriptor of the same open file."""
+        return os.dup(descriptor)
+
+    def size(self, descriptor: int) -> int:
+        """Returns the length of the file in bytes."""
+        return os.fstat(descriptor).st_size
+
+    def read(self, descriptor: int, num_bytes: int, offset: int) -> bytes:
+        """Reads on until there is enough or the file ends."""
+        blocks = []
+        while num_bytes and (block := os.pread(descriptor, num_bytes, offset)):
+            blocks.append(block)
+            num_bytes -= len(block)
+            offset += len(block)
+        return b"".join(blocks)
 
     def write(self, descriptor: int, data: Buffer) -> None:
-        """Writes all of the data, however little the system takes at once."""
+        """Appends all of the data, however little the system takes at once."""
         rest = memoryview(data).cast("B")
         while rest:
             rest = rest[os.write(descriptor, rest) :]
 
+    def truncate(self, descriptor: int, num_bytes: int) -> None:
+        """Cuts the file off."""
+        os.ftruncate(descriptor, num_bytes)
+
     def fsync(self, descriptor: int) -> None:
         """Flushes one file."""
         os.fsync(descriptor)
+
+    def fdatasync(self, descriptor: int) -> None:
+        """Flushes one file; without its times where the system can tell them apart."""
+        getattr(os, "fdatasync", os.fsync)(descriptor)
 
     def close(self, descriptor: int) -> None:
         """Closes the descriptor."""
@@ -86,37 +142,55 @@ class OsDisk:
 def replace_atomically(path: Path, blocks: Iterable[Buffer], disk: Disk | None = None) -> None:
     """Writes a temporary file beside the target, flushes it and renames it over the target.
 
-    When this returns, the new content survives a power loss. When it raises, the old content is
-    untouched and the temporary file is gone; only a kill leaves one behind, see
+    When this returns, the new content survives a power loss. When it raises, the target is the old
+    or the new file, whole, and the temporary file is gone; only a kill leaves one behind, see
     ``sweep_temporaries``.
 
     Raises:
         OSError: the disk refused.
     """
     disk = disk or OsDisk()
+    descriptor = replace_unflushed(path, blocks, disk)
+    try:
+        disk.fsync_folder(path.parent)
+    finally:
+        disk.close(descriptor)
+
+
+def replace_unflushed(path: Path, blocks: Iterable[Buffer], disk: Disk) -> int:
+    """Like replace_atomically, but leaves the folder to be flushed and the new file open.
+
+    Until the folder is flushed, a power loss may bring the old file back.
+
+    Returns:
+        The descriptor of the new file, to be read and appended to.
+    Raises:
+        OSError: the disk refused; the old content is untouched.
+    """
     temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
     descriptor = disk.create(temporary)
     try:
-        try:
-            for block in blocks:
-                disk.write(descriptor, block)
-            disk.fsync(descriptor)
-        finally:
-            disk.close(descriptor)
+        for block in blocks:
+            disk.write(descriptor, block)
+        disk.fsync(descriptor)
         disk.rename(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
+            disk.close(descriptor)
+        with contextlib.suppress(OSError):
             disk.remove(temporary)
         raise
-    disk.fsync_folder(path.parent)
+    return descriptor
 
 
-def sweep_temporaries(folder: Path, name: str) -> int:
+def sweep_temporaries(folder: Path, name: str, disk: Disk | None = None) -> int:
     """Removes what killed replacements of ``folder/name`` left behind; returns how many.
 
     For the owner of the folder only: a replacement under way elsewhere would lose its file.
     """
+    disk = disk or OsDisk()
     strays = [path for path in folder.glob(f".{name}.*.tmp") if path.is_file()]
     for path in strays:
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            disk.remove(path)
     return len(strays)

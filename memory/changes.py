@@ -112,7 +112,8 @@ def encode_replacement(
         vectors: Hash to vector (float32 little-endian) of the texts that had no row.
     """
     stock = _positions(before)
-    origins, lines, new = array("I"), array("I"), []
+    origins, lines = array("I"), array("I")
+    new: list[bytes] = []
     for position in range(after.summary.num_chunks):
         name, chunk = after.hash_of(position), after.packed_chunk(position)
         places, span = stock.get(name), lines_of(chunk)

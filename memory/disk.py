@@ -76,9 +76,9 @@ def status(data: Path, now_s: float) -> StatusPayload:
     """Returns what the disk says about a memory whose daemon is not running."""
     answer = blank_status("stopped")
     with SnapshotReader(data) as reader:
-        info = reader.header.info
-        answer["files"], answer["chunks"] = info.num_files, info.num_chunks
-        answer["generation"] = info.revision
+        info, files = reader.header.info, reader.files()
+        answer["files"], answer["chunks"] = len(files), sum(file.num_chunks for file in files)
+        answer["generation"] = reader.revision
         answer["snapshot_age_s"] = reader.age_s(now_s)
         answer["embedding"] = {
             "provider": info.identity.provider,

@@ -13,6 +13,7 @@
     │  ├─ SnapshotMissing          nothing was saved yet
     │  ├─ SnapshotCorrupt          set aside, rebuild
     │  ├─ SnapshotIncompatible     written by another format version
+    │  ├─ JournalUnusable          of another model or format, or not a journal; set aside
     │  ├─ DimensionMismatch
     │  ├─ StaleUpdate              plan again
     │  └─ LockHeld                 another daemon owns the data folder
@@ -107,6 +108,18 @@ class SnapshotIncompatible(StoreError):
 
     def __str__(self) -> str:
         return f"{self.path}: format {self.found}, expected {self.expected}"
+
+
+class JournalUnusable(StoreError):
+    """The journal cannot be read, or belongs to another model or another snapshot."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
 
 
 class DimensionMismatch(StoreError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -103,6 +104,15 @@ def write_embedding_json(folder: Path, identity: Identity, *, disk: Disk | None 
     text = json.dumps(asdict(_as_recorded(identity)), indent=2, ensure_ascii=False)
     data = f"{text}\n".encode("utf-8", "surrogatepass")
     replace_atomically(folder / EMBEDDING_JSON, (data,), disk)
+
+
+def journal_identity(identity: Identity) -> bytes:
+    """Returns 32 bytes that tell the journals of different models apart.
+
+    Without the dimension, which the first vectors may have to tell.
+    """
+    fields = (identity.provider, identity.model, identity.base_url, identity.input_format)
+    return hashlib.sha256(json.dumps(fields).encode()).digest()
 
 
 def needs_writing(folder: Path, identity: Identity) -> bool:

@@ -6,23 +6,23 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
-from memory import index_image
-from memory.errors import DimensionMismatch, StaleUpdate
+from memory import index_image, index_updates
 from memory.fusion import Weights
 from memory.identity import Identity
 from memory.index_search import SearchRules, find_hits
-from memory.index_state import ChunkTable, IndexState, diff
+from memory.index_state import ChunkTable, IndexState
 from memory.messages import ApplyResult, FileDelta, IndexStatus, SearchResult
 from memory.orama_ranking import OramaRanking
+from memory.records import pack_file
 from memory.text_index import TextIndex
 from memory.vector_cache import DEFAULT_MAX_BYTES, VectorCache
 from memory.vector_index import VectorIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from memory.analysis import Analyzer
@@ -86,6 +86,7 @@ class MemoryIndex:
         self._analyzer = analyzer
         self._settings = settings
         self._epoch = epoch
+        self._log: Callable[[int, bytes], None] = _forget
         self._state = state or self._empty(revision=0, dim=model.dim)
         self._orama = _orama_ranking(analyzer.language, settings)
 
@@ -113,6 +114,11 @@ class MemoryIndex:
         return self._state.vectors.dim
 
     @property
+    def revision(self) -> int:
+        """Grows by one with each change."""
+        return self._state.revision
+
+    @property
     def identity(self) -> Identity:
         """What a snapshot of this index is compared with."""
         return replace(Identity.of(self._model), dim=self.dim or self._model.dim)
@@ -120,7 +126,7 @@ class MemoryIndex:
     def plan(self, parsed: ParsedFile) -> FileDelta:
         """Returns which texts of a file have no vector yet; they may be embedded meanwhile."""
         distinct = {chunk.content_hash: chunk for chunk in reversed(parsed.chunks)}
-        missing = {name for name in distinct if not self._knows(name)}
+        missing = {name for name in distinct if not self._knows(bytes.fromhex(name))}
         return FileDelta(
             path=parsed.path,
             missing=tuple(
@@ -142,22 +148,43 @@ class MemoryIndex:
             DimensionMismatch: the vectors have another dimension.
             ValueError: the update names one path and its file another.
         """
-        parsed, before = update.parsed, self._state.table.file(update.path)
-        if parsed is not None and parsed.path != update.path:
+        if update.parsed is not None and update.parsed.path != update.path:
             raise ValueError("an update names one path and its file another")
-        chunks = parsed.chunks if parsed is not None else ()
-        found = diff(before, chunks)
-        added = [chunk for chunk, row in zip(chunks, found.rows, strict=True) if row is None]
-        block = self._vectors_of(added, update)
-        if parsed != (before.parsed if before is not None else None):
-            self._state.replace_file(update.path, parsed, found, block)
+        packed = pack_file(update.parsed) if update.parsed is not None else None
+        sent = dict(zip(map(bytes.fromhex, update.hashes), update.vectors, strict=True))
+        done = index_updates.replace_file(self._state, update.path, packed, sent, self._epoch)
+        self._note(done.change)
         return ApplyResult(
             epoch=self._epoch,
             revision=self._state.revision,
-            num_added=len(added),
-            num_removed=len(found.removed),
-            num_kept=len(chunks) - len(added),
+            num_added=done.num_added,
+            num_removed=done.num_removed,
+            num_kept=done.num_kept,
         )
+
+    def keep(self, hashes: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        """Takes vectors of texts that no file holds yet, so that they outlive a restart.
+
+        Args:
+            hashes: Content hashes, distinct.
+            vectors: Shape (len(hashes), dim), unit norm; copied.
+
+        Raises:
+            DimensionMismatch: the vectors have another dimension.
+        """
+        names = tuple(map(bytes.fromhex, hashes))
+        self._note(index_updates.keep_vectors(self._state, names, vectors))
+
+    def replay(self, payload: bytes) -> None:
+        """Makes a change again that was written to the log.
+
+        Raises:
+            ValueError: it is no change of this index.
+            TypeError: it is no change.
+            StaleUpdate: it is a change of another index.
+            DimensionMismatch: its vectors have another dimension.
+        """
+        index_updates.replay(self._state, payload, self._epoch)
 
     def search(
         self,
@@ -199,14 +226,14 @@ class MemoryIndex:
     def chunks(self, path: str) -> tuple[FileSummary, tuple[Chunk, ...]] | None:
         """Returns a file with its chunks in file order; None if it is not known."""
         found = self._state.table.find(path)
-        return (found.summary, found.parsed.chunks) if found is not None else None
+        return (found.summary, found.packed.all_chunks()) if found is not None else None
 
     def entries(self) -> Iterator[tuple[str, Chunk, NDArray[np.float32]]]:
         """Yields path, chunk and vector of every row, by path and position."""
         for file in self._state.table.files():
             block = self._state.vectors.take(file.rows)
-            for chunk, vector in zip(file.parsed.chunks, block, strict=True):
-                yield file.parsed.path, chunk, vector
+            for chunk, vector in zip(file.packed.all_chunks(), block, strict=True):
+                yield file.path, chunk, vector
 
     def status(self) -> IndexStatus:
         """Returns the counters of the index."""
@@ -219,6 +246,15 @@ class MemoryIndex:
             pid=os.getpid(),
         )
 
+    def log_to(self, log: Callable[[int, bytes], None]) -> None:
+        """Hands every later change to a log.
+
+        Args:
+            log: Called after a change with the new revision and what ``replay`` needs to make it
+                again; must not raise.
+        """
+        self._log = log
+
     def confirm_dimension(self, dim: int) -> bool:
         """Empties the index if its vectors have another dimension; returns whether it did."""
         stale = self.dim not in (0, dim)
@@ -226,18 +262,23 @@ class MemoryIndex:
             self._state = self._empty(revision=self._state.revision + 1, dim=dim)
         return stale
 
-    def snapshot(self) -> SnapshotParts:
-        """Returns one consistent image of everything; later changes do not touch it."""
-        return index_image.image_of(
+    def frozen(self) -> AbstractContextManager[SnapshotParts]:
+        """Gives one consistent image of everything, to be written by whoever has the time.
+
+        Later changes do not touch it; it can be read, in another thread too, until the end of the
+        context. Entering the context is the only moment in which nothing may change.
+        """
+        return index_image.frozen_image(
             self._state,
             identity=self.identity,
             language=self._analyzer.language,
             workspace=self._settings.workspace,
         )
 
-    def compact(self) -> bool:
-        """Merges small parts of the text half, for idle moments; see TextIndex.compact."""
-        return self._state.text.compact()
+    @property
+    def text(self) -> TextIndex:
+        """The lexical half, for merges in quiet moments."""
+        return self._state.text
 
     def _empty(self, *, revision: int, dim: int) -> IndexState:
         return IndexState(
@@ -248,34 +289,20 @@ class MemoryIndex:
             revision=revision,
         )
 
-    def _knows(self, content_hash: str) -> bool:
+    def _knows(self, content_hash: bytes) -> bool:
         """Tells whether a vector is here, and keeps a cached one from being the next to go."""
         state = self._state
         if content_hash in state.cache:
             state.cache.get(content_hash)
         return bool(state.table.rows_with(content_hash)) or content_hash in state.cache
 
-    def _vectors_of(self, added: Sequence[Chunk], update: FileUpdate) -> NDArray[np.float32]:
-        """Returns one vector per chunk, shape (len(added), dim); changes nothing.
+    def _note(self, change: bytes | None) -> None:
+        if change is not None:
+            self._log(self._state.revision, change)
 
-        A text that is known keeps the vector it has.
-        """
-        if update.hashes and self.dim not in (0, update.vectors.shape[1]):
-            raise DimensionMismatch(self.dim, update.vectors.shape[1])
-        state, sent = self._state, dict(zip(update.hashes, update.vectors, strict=True))
-        block = np.empty((len(added), self.dim or update.vectors.shape[1]), np.float32)
-        for number, chunk in enumerate(added):
-            name = chunk.content_hash
-            rows = state.table.rows_with(name)
-            if rows:
-                block[number] = state.vectors.take([min(rows)])[0]
-            elif name in state.cache:
-                block[number] = state.cache.get(name)
-            elif name in sent:
-                block[number] = sent[name]
-            else:
-                raise StaleUpdate(update.path, self._epoch)
-        return block
+
+def _forget(_revision: int, _change: bytes) -> None:
+    """Takes the place of a log."""
 
 
 def _orama_ranking(language: str, settings: IndexSettings) -> OramaRanking | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgpack
@@ -12,57 +14,69 @@ import numpy as np
 from memory.analysis import ANALYSIS_VERSION
 from memory.errors import SnapshotCorrupt
 from memory.index_state import ChunkTable, IndexedFile, IndexState, text_rows
-from memory.records import (
-    decode_files,
-    decode_stream,
-    encode_files,
-    encode_stream,
-    parsed_file,
-)
+from memory.records import decode_files, decode_stream, encode_files, encode_stream
 from memory.snapshot import SnapshotInfo, SnapshotParts
 from memory.text_index import TextIndex
 from memory.vector_cache import VectorCache
 from memory.vector_index import VectorIndex
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from numpy.typing import NDArray
 
     from memory.analysis import Analyzer
     from memory.identity import Identity
-    from memory.snapshot import SnapshotFile
+    from memory.snapshot import Blocks, SnapshotFile
+    from memory.vector_store import StoredBlock
 
 logger = logging.getLogger(__name__)
 
+_TEXT = "text/"
+_VECTOR_TYPES = {"float32": "<f4", "float16": "<f2"}
+_ROWS_A_BLOCK = 4_096
 _SPARSE_FACTOR = 2
 _SPARSE_ROWS = 4096
 
 
-def image_of(
+@contextmanager
+def frozen_image(
     state: IndexState, *, identity: Identity, language: str, workspace: str
-) -> SnapshotParts:
-    """Returns one generation of an index as the parts of a snapshot; shares no memory with it.
+) -> Iterator[SnapshotParts]:
+    """Gives one generation of an index as the parts of a snapshot, until the end of the context.
 
-    Parts: ``files`` (see records), ``vectors`` (float32 little-endian, ascending rows), ``cache``
-    (hash and vector, unused for longest first), ``text`` (name and content of Whoosh's files).
+    Parts: ``files`` (see records), ``vectors`` (all rows as they are held), ``cache`` (hash and
+    vector, unused for longest first), ``clusters`` (see ``vector_clusters``), ``text/…`` (Whoosh's
+    files). They are made piece by piece while they are written, so no copy of the whole exists.
     """
-    table = state.table
-    info = SnapshotInfo(
-        identity=identity,
-        language=language,
-        analysis_version=ANALYSIS_VERSION,
-        revision=state.revision,
-        workspace=workspace,
-        num_files=table.num_files,
-        num_chunks=table.num_chunks,
-    )
-    cached = ((name, vector.astype("<f4").tobytes()) for name, vector in state.cache)
-    parts = (
-        ("files", encode_files((file.parsed, file.rows) for file in table.files())),
-        ("vectors", state.vectors.to_block().astype("<f4", copy=False)),
-        ("cache", encode_stream(cached)),
-        ("text", encode_stream(state.text.files().items())),
-    )
-    return SnapshotParts(info, parts)
+    table, text = state.table, state.text.frozen()
+    files = [(file.packed, file.rows) for file in table.files()]
+    cached = list(state.cache)
+    with state.vectors.frozen() as vectors:
+        info = SnapshotInfo(
+            identity=identity,
+            language=language,
+            analysis_version=ANALYSIS_VERSION,
+            revision=state.revision,
+            workspace=workspace,
+            num_files=table.num_files,
+            num_chunks=table.num_chunks,
+            vector_type=vectors.dtype.name,
+        )
+
+        def parts() -> Iterator[tuple[str, Blocks]]:
+            yield "files", lambda: encode_files(files)
+            yield "vectors", lambda: (block.data for block in vectors.blocks(_ROWS_A_BLOCK))
+            yield "cache", lambda: _encoded_cache(cached)
+            for name, content in text.files().items():
+                yield f"{_TEXT}{name}", partial(iter, (content,))
+
+        yield SnapshotParts(info, parts)
+
+
+def _encoded_cache(cached: Iterable[tuple[bytes, NDArray[np.float32]]]) -> Iterator[bytes]:
+    for name, vector in cached:
+        yield encode_stream((name, vector.astype("<f4").tobytes()))
 
 
 def restore(snapshot: SnapshotFile, analyzer: Analyzer, *, max_cached_bytes: int) -> IndexState:
@@ -81,35 +95,48 @@ def restore(snapshot: SnapshotFile, analyzer: Analyzer, *, max_cached_bytes: int
 
 def _restored(snapshot: SnapshotFile, analyzer: Analyzer, max_cached_bytes: int) -> IndexState:
     info = snapshot.header.info
-    files = [IndexedFile(*parsed_file(each)) for each in decode_files(snapshot.read("files"))]
+    files = [IndexedFile(*each) for each in decode_files(bytes(snapshot.view("files")))]
     rows = sorted(row for file in files for row in file.rows)
     if (len(files), len(rows)) != (info.num_files, info.num_chunks) or len(set(rows)) < len(rows):
         raise ValueError("wrong number of files or rows")
-    block = _matrix(snapshot.read("vectors"), count=len(rows), dim=info.identity.dim)
+    block = _stored_block(snapshot.view("vectors"), info)
 
     same_text = (info.language, info.analysis_version) == (analyzer.language, ANALYSIS_VERSION)
-    if rows and not 0 <= rows[0] <= rows[-1] < _SPARSE_FACTOR * len(rows) + _SPARSE_ROWS:
+    if len(block) >= _SPARSE_FACTOR * len(rows) + _SPARSE_ROWS:
         # Much was removed: numbering the rows anew gives the memory of the gaps back.
         new_rows = {row: number for number, row in enumerate(rows)}
         files = [replace(file, rows=tuple(map(new_rows.__getitem__, file.rows))) for file in files]
-        rows, same_text = list(range(len(rows))), False
+        block, rows, same_text = block[rows], list(range(len(rows))), False
 
     table = ChunkTable()
     for file in files:
-        table.replace(file.parsed.path, file)
+        table.replace(file.path, file)
     return IndexState(
         table=table,
-        vectors=VectorIndex.from_block(block, rows),
+        vectors=VectorIndex.from_stored_block(block, rows),
         text=_restored_text(snapshot, analyzer, table, same_text=same_text),
         cache=_restored_cache(snapshot, info.identity.dim, max_cached_bytes),
         revision=info.revision,
     )
 
 
+def _stored_block(data: memoryview, info: SnapshotInfo) -> StoredBlock:
+    if info.vector_type not in _VECTOR_TYPES:
+        raise ValueError("vectors of an unknown type")
+    kind, dim = np.dtype(_VECTOR_TYPES[info.vector_type]), info.identity.dim
+    if not dim and not len(data):
+        return np.empty((0, 0), np.float32)
+    if not dim or len(data) % (dim * kind.itemsize):
+        raise ValueError("wrong number of vectors")
+    block: StoredBlock = np.frombuffer(data, kind).reshape(-1, dim)
+    return block
+
+
 def _restored_text(
     snapshot: SnapshotFile, analyzer: Analyzer, table: ChunkTable, *, same_text: bool
 ) -> TextIndex:
-    stored = dict(decode_stream(snapshot.read("text")))
+    names = [part.name for part in snapshot.header.parts if part.name.startswith(_TEXT)]
+    stored = {name.removeprefix(_TEXT): snapshot.view(name) for name in names}
     if same_text:
         try:
             text = TextIndex.from_files(analyzer, stored)
@@ -125,12 +152,9 @@ def _restored_text(
 
 def _restored_cache(snapshot: SnapshotFile, dim: int, max_bytes: int) -> VectorCache:
     cache = VectorCache(max_bytes)
-    for content_hash, data in decode_stream(snapshot.read("cache")):
-        cache.put(content_hash, _matrix(data, count=1, dim=dim)[0])
+    values = decode_stream(bytes(snapshot.view("cache")))
+    for content_hash, data in zip(values, values, strict=True):
+        if len(data) != dim * np.dtype("<f4").itemsize:
+            raise ValueError("wrong number of vectors")
+        cache.put(content_hash, np.frombuffer(data, "<f4"))
     return cache
-
-
-def _matrix(data: bytes, *, count: int, dim: int) -> NDArray[np.float32]:
-    if len(data) != count * dim * np.dtype("<f4").itemsize:
-        raise ValueError("wrong number of vectors")
-    return np.frombuffer(data, "<f4").reshape(count, dim).astype(np.float32, copy=False)

@@ -14,7 +14,9 @@ from memory.analysis import Analyzer
 from memory.errors import SnapshotCorrupt, SnapshotIncompatible, SnapshotMissing
 from memory.identity import Identity, decide, read_embedding_json
 from memory.index import IndexSettings, MemoryIndex
-from memory.snapshot import SNAPSHOT_NAME, SnapshotFile, set_aside
+from memory.recovery import open_saved
+from memory.snapshot import SNAPSHOT_NAME, set_aside
+from memory.storage import IndexStorage, replay_all
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,6 +37,15 @@ class OpenReport:
     """Why something has to be embedded or checked, one line; empty if all is well."""
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An index and its place on disk."""
+
+    index: MemoryIndex
+    storage: IndexStorage
+    report: OpenReport
+
+
 def open_or_create(
     settings: MemorySettings,
     model: ModelInfo,
@@ -43,13 +54,13 @@ def open_or_create(
     workspace: Path,
     epoch: str,
     now: float,
-) -> tuple[MemoryIndex, OpenReport]:
+) -> Opened:
     """Returns the index of a data folder, empty if none there can be used.
 
     Args:
         settings: Language, weights and floors.
         model: The configured model.
-        data: Folder of the snapshot.
+        data: Folder of the snapshot and the journal.
         workspace: Root of the paths, noted in later snapshots.
         epoch: Name of this incarnation.
         now: Unix time in seconds, names a file that is set aside.
@@ -59,11 +70,20 @@ def open_or_create(
     recorded, configured = read_embedding_json(data), Identity.of(model)
     path, trouble = data / SNAPSHOT_NAME, ""
     try:
-        with SnapshotFile(path) as snapshot:
+        saved = open_saved(data)
+        with saved.snapshot as snapshot:
             decision = decide(recorded, snapshot.header.info.identity, configured)
             if decision.load:
                 index = MemoryIndex.restore(snapshot, model, analyzer, rules, epoch=epoch)
-                return index, OpenReport(decision.probe, decision.reason)
+                complete = replay_all(index, saved.changes) and not saved.trouble
+                storage = IndexStorage(
+                    data,
+                    index,
+                    saved_revision=snapshot.header.info.revision,
+                    saved_at=snapshot.header.saved_at,
+                    complete=complete,
+                )
+                return Opened(index, storage, OpenReport(decision.probe, decision.reason))
     except SnapshotMissing:
         decision = decide(recorded, None, configured)
     except (SnapshotCorrupt, SnapshotIncompatible) as error:
@@ -72,4 +92,5 @@ def open_or_create(
         logger.warning("%s", trouble)
         decision = decide(recorded, None, configured)
     index = MemoryIndex(model, analyzer, rules, epoch=epoch)
-    return index, OpenReport(decision.probe, trouble + decision.reason)
+    storage = IndexStorage(data, index, saved_revision=-1, saved_at=0.0, complete=False)
+    return Opened(index, storage, OpenReport(decision.probe, trouble + decision.reason))

@@ -170,7 +170,9 @@ def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
 def _with_hash(state: IndexState, text: str) -> list[_Found]:
     hashes = {match[0].lower() for match in _CONTENT_HASH.finditer(text)}
     owners = sorted(
-        state.table.owner(row) for name in hashes for row in state.table.rows_with(name)
+        state.table.owner(row)
+        for name in hashes
+        for row in state.table.rows_with(bytes.fromhex(name))
     )
     return [_Found((-1.0, *owner), 1.0, 0.0) for owner in owners]
 
@@ -191,8 +193,8 @@ def _by_file(ranked: Iterable[_Found], limit: int) -> list[_Found]:
 
 def _hit(state: IndexState, found: _Found, terms: Collection[str], analyzer: Analyzer) -> Hit:
     below_zero, path, position = found.rank
-    parsed = state.table[path].parsed
-    chunk = parsed.chunks[position]
+    packed = state.table[path].packed
+    chunk, summary = packed.chunk(position), packed.summary
     return Hit(
         path=path,
         headlines=chunk.headlines,
@@ -202,6 +204,6 @@ def _hit(state: IndexState, found: _Found, terms: Collection[str], analyzer: Ana
         text_score=found.text_score,
         vector_score=found.vector_score,
         snippet=snippet(chunk.content, terms, analyzer, limit=MAX_SNIPPET_CHARS),
-        mtime_ns=parsed.mtime_ns,
-        size=parsed.size,
+        mtime_ns=summary.mtime_ns,
+        size=summary.size,
     )

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import unicodedata
+from array import array
 from collections import defaultdict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memory.messages import FileSummary
 from memory.text_index import TextRow
 from memory.vector_index import VectorIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Container, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from memory.messages import Chunk, ParsedFile
+    from memory.messages import FileSummary
+    from memory.records import PackedFile
     from memory.text_index import TextIndex
     from memory.vector_cache import VectorCache
 
@@ -26,24 +27,19 @@ if TYPE_CHECKING:
 class IndexedFile:
     """A file of the index."""
 
-    parsed: ParsedFile
+    packed: PackedFile
     rows: tuple[int, ...]
-    """Row of each chunk, in the order of ``parsed.chunks``."""
+    """Row of each chunk, in file order."""
+
+    @property
+    def path(self) -> str:
+        """Key of the file."""
+        return self.packed.summary.path
 
     @property
     def summary(self) -> FileSummary:
         """What listings need."""
-        parsed = self.parsed
-        return FileSummary(
-            path=parsed.path,
-            raw_path=parsed.raw_path,
-            mtime_ns=parsed.mtime_ns,
-            size=parsed.size,
-            inode=parsed.inode,
-            num_chunks=len(parsed.chunks),
-            description=parsed.description,
-            summary=parsed.summary,
-        )
+        return self.packed.summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,29 +52,23 @@ class FileDiff:
     """Rows whose chunk is gone."""
 
 
-def meta_of(file: IndexedFile) -> str:
-    """Returns the searchable words of the front matter: title, description, tags (SPEC C5)."""
-    parsed = file.parsed
-    return "\n".join(filter(None, (parsed.title, parsed.description, *parsed.tags)))
+def text_rows(file: IndexedFile, wanted: Container[int] | None = None) -> Iterator[TextRow]:
+    """Yields the rows of a file as the text index takes them; only the ``wanted`` ones if given."""
+    meta = file.packed.meta
+    for position, row in enumerate(file.rows):
+        if wanted is None or row in wanted:
+            chunk = file.packed.chunk(position)
+            yield TextRow(row, file.path, chunk.headlines, chunk.context, chunk.content, meta)
 
 
-def text_rows(file: IndexedFile) -> Iterator[TextRow]:
-    """Yields the rows of a file as the text index takes them."""
-    meta = meta_of(file)
-    for row, chunk in zip(file.rows, file.parsed.chunks, strict=True):
-        yield TextRow(row, file.parsed.path, chunk.headlines, chunk.context, chunk.content, meta)
-
-
-def diff(before: IndexedFile | None, chunks: Sequence[Chunk]) -> FileDiff:
+def diff(before: IndexedFile | None, after: PackedFile | None) -> FileDiff:
     """Matches chunks with rows by content hash, equal ones in their order (SPEC C9, D1)."""
-    stock: defaultdict[str, deque[int]] = defaultdict(deque)
+    stock: defaultdict[bytes, deque[int]] = defaultdict(deque)
     if before is not None:
-        for chunk, row in zip(before.parsed.chunks, before.rows, strict=True):
-            stock[chunk.content_hash].append(row)
-    rows = tuple(
-        stock[chunk.content_hash].popleft() if stock[chunk.content_hash] else None
-        for chunk in chunks
-    )
+        for position, row in enumerate(before.rows):
+            stock[before.packed.hash_of(position)].append(row)
+    hashes = map(after.hash_of, range(after.summary.num_chunks)) if after is not None else ()
+    rows = tuple(stock[name].popleft() if stock[name] else None for name in hashes)
     return FileDiff(rows, tuple(row for left in stock.values() for row in left))
 
 
@@ -87,8 +77,10 @@ class ChunkTable:
 
     def __init__(self) -> None:
         self._files: dict[str, IndexedFile] = {}
-        self._owners: dict[int, tuple[str, int]] = {}
-        self._rows_by_hash: dict[str, set[int]] = {}
+        self._owners: list[IndexedFile | None] = []
+        self._positions = array("I")
+        self._rows_by_hash: dict[bytes, int | set[int]] = {}
+        self._num_chunks = 0
 
     @property
     def num_files(self) -> int:
@@ -98,7 +90,7 @@ class ChunkTable:
     @property
     def num_chunks(self) -> int:
         """Number of rows."""
-        return len(self._owners)
+        return self._num_chunks
 
     def __getitem__(self, path: str) -> IndexedFile:
         """Returns a file that is known to be here, by its key."""
@@ -118,16 +110,20 @@ class ChunkTable:
 
     def owner(self, row: int) -> tuple[str, int]:
         """Returns the path of a row, and the position of its chunk in the file."""
-        return self._owners[row]
+        file = self._owners[row]
+        if file is None:
+            raise KeyError(row)
+        return file.path, self._positions[row]
 
-    def hash_of(self, row: int) -> str:
+    def hash_of(self, row: int) -> bytes:
         """Returns the content hash of the chunk in a row."""
-        path, position = self._owners[row]
-        return self._files[path].parsed.chunks[position].content_hash
+        path, position = self.owner(row)
+        return self._files[path].packed.hash_of(position)
 
-    def rows_with(self, content_hash: str) -> set[int]:
+    def rows_with(self, content_hash: bytes) -> set[int]:
         """Returns the rows that hold a text; empty if none does."""
-        return self._rows_by_hash.get(content_hash, set())
+        rows = self._rows_by_hash.get(content_hash, _NO_ROWS)
+        return {rows} if isinstance(rows, int) else rows
 
     def replace(self, path: str, after: IndexedFile | None) -> None:
         """Makes a file what it is from now on; None removes it."""
@@ -136,19 +132,32 @@ class ChunkTable:
             self._forget(before)
         if after is not None:
             self._files[path] = after
-            for position, (chunk, row) in enumerate(
-                zip(after.parsed.chunks, after.rows, strict=True)
-            ):
-                self._owners[row] = (path, position)
-                self._rows_by_hash.setdefault(chunk.content_hash, set()).add(row)
+            self._learn(after)
+
+    def _learn(self, file: IndexedFile) -> None:
+        missing = max(file.rows, default=-1) + 1 - len(self._owners)
+        if missing > 0:
+            self._owners.extend([None] * missing)
+            self._positions.extend([0] * missing)
+        for position, row in enumerate(file.rows):
+            self._owners[row] = file
+            self._positions[row] = position
+            name = file.packed.hash_of(position)
+            # Nearly every text stands in one row only, and a set takes 200 bytes.
+            others = self._rows_by_hash.get(name)
+            self._rows_by_hash[name] = row if others is None else {row, *self.rows_with(name)}
+        self._num_chunks += len(file.rows)
 
     def _forget(self, file: IndexedFile) -> None:
-        for chunk, row in zip(file.parsed.chunks, file.rows, strict=True):
-            del self._owners[row]
-            rows = self._rows_by_hash[chunk.content_hash]
-            rows.discard(row)
-            if not rows:
-                del self._rows_by_hash[chunk.content_hash]
+        for position, row in enumerate(file.rows):
+            self._owners[row] = None
+            name = file.packed.hash_of(position)
+            left = self.rows_with(name) - {row}
+            if left:
+                self._rows_by_hash[name] = left if len(left) > 1 else left.pop()
+            else:
+                del self._rows_by_hash[name]
+        self._num_chunks -= len(file.rows)
 
 
 @dataclass(slots=True)
@@ -164,20 +173,20 @@ class IndexState:
     revision: int
 
     def replace_file(
-        self, path: str, parsed: ParsedFile | None, change: FileDiff, block: NDArray[np.float32]
+        self, path: str, packed: PackedFile | None, change: FileDiff, block: NDArray[np.float32]
     ) -> None:
         """Makes a change in every part or, if the text half refuses it, in none.
 
         Args:
             path: Key of the file.
-            parsed: What it is from now on; None removes it.
+            packed: What it is from now on; None removes it.
             change: From ``diff``.
             block: Vectors of the chunks without a row, finite, shape (n, dim).
         """
         if len(block) and not self.vectors.dim:
             self.vectors = VectorIndex(block.shape[1])
         before, new_rows = self.table.file(path), self.vectors.allocate(len(block))
-        after = _placed(parsed, change.rows, new_rows) if parsed is not None else None
+        after = _placed(packed, change.rows, new_rows) if packed is not None else None
         try:
             self._write_text(before, after, removed=change.removed, added=new_rows)
         except BaseException:
@@ -205,15 +214,18 @@ class IndexState:
     ) -> None:
         """Replaces the postings of changed rows; those of the rest only if the front matter did."""
         written = set(added)
-        if before is not None and after is not None and meta_of(before) != meta_of(after):
+        if before is not None and after is not None and before.packed.meta != after.packed.meta:
             written.update(after.rows)
         rewritten = written.difference(added)
-        rows = [row for row in text_rows(after) if row.row in written] if after is not None else []
+        rows = list(text_rows(after, written)) if after is not None else []
         if rows or removed:
             self.text.apply(add=rows, remove=[*removed, *rewritten])
 
 
-def _placed(parsed: ParsedFile, rows: Sequence[int | None], new_rows: Sequence[int]) -> IndexedFile:
+def _placed(packed: PackedFile, rows: Sequence[int | None], new_rows: Sequence[int]) -> IndexedFile:
     """Returns a file whose chunks without a row get the new ones, in order."""
     spare = iter(new_rows)
-    return IndexedFile(parsed, tuple(next(spare) if row is None else row for row in rows))
+    return IndexedFile(packed, tuple(next(spare) if row is None else row for row in rows))
+
+
+_NO_ROWS: set[int] = set()

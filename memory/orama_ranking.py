@@ -75,10 +75,10 @@ class OramaRanking:
 def _rows_of(state: IndexState) -> Iterator[OramaRow]:
     """Yields the rows by path and position."""
     for file in state.table.files():
-        for row, chunk in zip(file.rows, file.parsed.chunks, strict=True):
+        for row, chunk in zip(file.rows, file.packed.all_chunks(), strict=True):
             yield OramaRow(
                 row=row,
-                path=file.parsed.path,
+                path=file.path,
                 headlines=chunk.headlines,
                 context=chunk.context,
                 content=chunk.content,

@@ -1,18 +1,21 @@
 """What does the saved index hold, for somebody who does not own it?
 
-Listings decode only what they show and import neither numpy nor FAISS nor Whoosh.
+The snapshot, and the changes since, which stand in the journal. Listings decode only what they show
+and import neither numpy nor FAISS nor Whoosh.
 """
 
 from __future__ import annotations
 
+import logging
 import unicodedata
 from typing import TYPE_CHECKING, Self
 
 import msgpack
 
+from memory.changes import apply_to_files, decode_change
 from memory.errors import SnapshotCorrupt
-from memory.records import decode_files, parsed_file
-from memory.snapshot import SNAPSHOT_NAME, SnapshotFile
+from memory.records import decode_files
+from memory.recovery import open_saved
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,8 +25,10 @@ if TYPE_CHECKING:
     from memory.index import MemoryIndex
     from memory.messages import Chunk, FileSummary
     from memory.providers.base import ModelInfo
-    from memory.records import StoredFile
+    from memory.records import PackedFile
     from memory.snapshot import Header
+
+logger = logging.getLogger(__name__)
 
 
 class SnapshotReader:
@@ -36,8 +41,8 @@ class SnapshotReader:
     """
 
     def __init__(self, data_dir: Path) -> None:
-        self._snapshot = SnapshotFile(data_dir / SNAPSHOT_NAME)
-        self._files: dict[str, StoredFile] | None = None
+        self._saved = open_saved(data_dir)
+        self._files: dict[str, PackedFile] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -48,29 +53,35 @@ class SnapshotReader:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._snapshot.close()
+        self._saved.snapshot.close()
 
     @property
     def header(self) -> Header:
         """The header of the snapshot."""
-        return self._snapshot.header
+        return self._saved.snapshot.header
+
+    @property
+    def revision(self) -> int:
+        """Change counter of the index, with the changes in the journal."""
+        changes = self._saved.changes
+        return changes[-1].revision if changes else self.header.info.revision
 
     def age_s(self, now: float) -> float:
-        """Returns the seconds since the snapshot was written; ``now`` is Unix time."""
-        return max(0.0, now - self.header.saved_at)
+        """Returns the seconds since the index was written; ``now`` is Unix time."""
+        return max(0.0, now - self._saved.changed_at)
 
     def files(self) -> tuple[FileSummary, ...]:
         """Returns every known file, sorted by path."""
-        return tuple(stored.summary for stored in self._stored_files().values())
+        return tuple(file.summary for _path, file in sorted(self._packed_files().items()))
 
     def chunks(self, path: str) -> tuple[FileSummary, tuple[Chunk, ...]] | None:
         """Returns a file, found as MemoryIndex.file does, with its chunks; None if not known."""
-        files = self._stored_files()
-        stored = files.get(path) or files.get(unicodedata.normalize("NFC", path))
-        if stored is None:
+        files = self._packed_files()
+        packed = files.get(path) or files.get(unicodedata.normalize("NFC", path))
+        if packed is None:
             return None
         try:
-            return stored.summary, parsed_file(stored)[0].chunks
+            return packed.summary, packed.all_chunks()
         except (ValueError, TypeError, msgpack.UnpackException):
             raise self._corrupt() from None
 
@@ -84,23 +95,32 @@ class SnapshotReader:
         # Reading a listing must not wait for numpy, FAISS and Whoosh.
         from memory.analysis import Analyzer  # noqa: PLC0415
         from memory.index import IndexSettings, MemoryIndex  # noqa: PLC0415
+        from memory.storage import replay_all  # noqa: PLC0415
 
-        return MemoryIndex.restore(
-            self._snapshot,
+        index = MemoryIndex.restore(
+            self._saved.snapshot,
             model,
             Analyzer(memory.language),
             IndexSettings.of(memory, workspace=self.header.info.workspace),
-            epoch=f"snapshot-{self.header.info.revision}",
+            epoch=f"snapshot-{self.revision}",
         )
+        replay_all(index, self._saved.changes)
+        return index
 
-    def _stored_files(self) -> dict[str, StoredFile]:
+    def _packed_files(self) -> dict[str, PackedFile]:
         if self._files is None:
             try:
-                decoded = decode_files(self._snapshot.read("files"))
-                self._files = {stored.summary.path: stored for stored in decoded}
+                data = bytes(self._saved.snapshot.view("files"))
+                self._files = {packed.summary.path: packed for packed, _ in decode_files(data)}
             except (ValueError, TypeError, msgpack.UnpackException):
                 raise self._corrupt() from None
+            try:
+                for record in self._saved.changes:
+                    apply_to_files(self._files, decode_change(bytes(record.payload)))
+            except (ValueError, TypeError, msgpack.UnpackException) as error:
+                logger.warning("the changes since the snapshot end early: %s", error)
         return self._files
 
     def _corrupt(self) -> SnapshotCorrupt:
-        return SnapshotCorrupt(str(self._snapshot.path), "its files part is not understood")
+        path = str(self._saved.snapshot.path)
+        return SnapshotCorrupt(path, "its files part is not understood")

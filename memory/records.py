@@ -1,14 +1,18 @@
-"""How are files and chunks laid out inside a snapshot?
+"""How are files and chunks packed, in memory and on disk?
 
-Each part is a stream of small msgpack values. What only one file's view needs (its chunks) hides in
-a byte string, so that a listing never decodes it. No array is longer than ``_MAX_ARRAY``, so a
-forged length cannot claim memory that the bytes do not have (FAULTS 10).
+A file stays packed until somebody wants to see one of its chunks: that takes a quarter of the
+memory, and a snapshot is loaded without decoding a text. No array is longer than ``_MAX_ARRAY``, so
+a forged length cannot claim memory that the bytes do not have (FAULTS 10).
 """
 
 from __future__ import annotations
 
 import io
+import struct
+import sys
+from array import array
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import msgpack
@@ -16,26 +20,201 @@ import msgpack
 from memory.messages import Chunk, FileSummary, ParsedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
+HASH_BYTES = 32
 _MAX_ARRAY = 16
 # Texts are clean when they get here; should one not be, a snapshot is no place to crash.
 _UNICODE_ERRORS = "surrogatepass"
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFile:
-    """One file of a snapshot; its chunks are not decoded yet."""
+class PackedFile:
+    """One file of the index; equal if everything the index knows of it is."""
 
     summary: FileSummary
-    details: bytes
-    """For ``parsed_file``."""
+    head: bytes
+    """Title, tags and dates of the front matter, and the context of its chunks."""
+    hashes: bytes
+    """Content hash of each chunk, one after another."""
+    chunks: bytes
+    """The chunks one after another, each for ``chunk``."""
+    ends: bytes
+    """Where each chunk ends in ``chunks``, uint32 little-endian."""
+
+    def hash_of(self, position: int) -> bytes:
+        """Returns the content hash of a chunk."""
+        return self.hashes[position * HASH_BYTES : (position + 1) * HASH_BYTES]
+
+    def packed_chunk(self, position: int) -> bytes:
+        """Returns a chunk as it is stored."""
+        start = self._end(position - 1) if position else 0
+        return self.chunks[start : self._end(position)]
+
+    def chunk(self, position: int) -> Chunk:
+        """Returns a chunk by its position in the file.
+
+        Raises:
+            ValueError: the bytes are no chunk.
+        """
+        return _chunk(self.packed_chunk(position), self.hash_of(position), _Head(self.head).context)
+
+    def all_chunks(self) -> tuple[Chunk, ...]:
+        """Returns the chunks in file order; raises as ``chunk`` does."""
+        context = _Head(self.head).context
+        return tuple(
+            _chunk(self.packed_chunk(position), self.hash_of(position), context)
+            for position in range(self.summary.num_chunks)
+        )
+
+    @property
+    def meta(self) -> str:
+        """The searchable words of the front matter: title, description, tags (SPEC C5)."""
+        head = _Head(self.head)
+        return "\n".join(filter(None, (head.title, self.summary.description, *head.tags)))
+
+    @property
+    def parsed(self) -> ParsedFile:
+        """The whole record; raises as ``chunk`` does."""
+        summary, head = self.summary, _Head(self.head)
+        return ParsedFile(
+            path=summary.path,
+            raw_path=summary.raw_path,
+            mtime_ns=summary.mtime_ns,
+            size=summary.size,
+            inode=summary.inode,
+            title=head.title,
+            description=summary.description,
+            summary=summary.summary,
+            tags=head.tags,
+            dates=head.dates,
+            num_replaced_bytes=head.num_replaced_bytes,
+            chunks=self.all_chunks(),
+        )
+
+    def _end(self, position: int) -> int:
+        end: int = struct.unpack_from("<I", self.ends, 4 * position)[0]
+        return end
+
+
+def pack_file(parsed: ParsedFile) -> PackedFile:
+    """Returns a parsed file as the index keeps it."""
+    context = parsed.chunks[0].context if parsed.chunks else ""
+    head = (parsed.title, parsed.num_replaced_bytes, len(parsed.tags), len(parsed.dates), context)
+    return assemble(
+        FileSummary(
+            path=parsed.path,
+            raw_path=parsed.raw_path,
+            mtime_ns=parsed.mtime_ns,
+            size=parsed.size,
+            inode=parsed.inode,
+            num_chunks=len(parsed.chunks),
+            description=parsed.description,
+            summary=parsed.summary,
+        ),
+        encode_stream((head, *parsed.tags, *parsed.dates)),
+        [(bytes.fromhex(chunk.content_hash), _packed(chunk, context)) for chunk in parsed.chunks],
+    )
+
+
+def assemble(
+    summary: FileSummary, head: bytes, chunks: Sequence[tuple[bytes, bytes]]
+) -> PackedFile:
+    """Returns a file from its parts; ``chunks`` are pairs of hash and packed chunk."""
+    ends, end = array("I"), 0
+    for _, data in chunks:
+        end += len(data)
+        ends.append(end)
+    return PackedFile(
+        summary=summary,
+        head=head,
+        hashes=b"".join(content_hash for content_hash, _ in chunks),
+        chunks=b"".join(data for _, data in chunks),
+        ends=little_endian(ends),
+    )
+
+
+def moved(packed_chunk: bytes, lines: tuple[int, int]) -> bytes:
+    """Returns a packed chunk at other lines."""
+    *text, _start, _end = _unpacked(packed_chunk)
+    return _pack((*text, *lines))
+
+
+def lines_of(packed_chunk: bytes) -> tuple[int, int]:
+    """Returns the first and the last line of a packed chunk."""
+    *_text, start, end = _unpacked(packed_chunk)
+    return start, end
+
+
+def encode_files(files: Iterable[tuple[PackedFile, Sequence[int]]]) -> Iterator[bytes]:
+    """Yields the ``files`` part in pieces: each file with the rows of its chunks."""
+    for packed, rows in files:
+        yield _pack(
+            (
+                summary_values(packed.summary),
+                packed.head,
+                packed.hashes,
+                packed.chunks,
+                packed.ends,
+                little_endian(array("I", rows)),
+            )
+        )
+
+
+def decode_files(data: bytes) -> Iterator[tuple[PackedFile, tuple[int, ...]]]:
+    """Yields the files of a ``files`` part with the rows of their chunks.
+
+    Raises:
+        ValueError: not such a part.
+        TypeError: not such a part.
+    """
+    for summary, *packed, rows in decode_stream(data):
+        file = PackedFile(FileSummary(*summary), *packed)
+        check_file(file)
+        numbers = numbers_of(rows)
+        if len(numbers) != file.summary.num_chunks:
+            raise ValueError("a file has another number of rows than chunks")
+        yield file, tuple(numbers)
+
+
+def check_file(file: PackedFile) -> None:
+    """Refuses a file whose parts do not fit together.
+
+    Raises:
+        ValueError: they do not.
+        TypeError: one is of another type.
+    """
+    ends, count = numbers_of(file.ends), file.summary.num_chunks
+    fitting = len(ends) == count and len(file.hashes) == HASH_BYTES * count
+    ascending = all(first < second for first, second in pairwise([0, *ends]))
+    if not fitting or not ascending or len(file.chunks) != (ends[-1] if ends else 0):
+        raise ValueError("the chunks of a file do not fit together")
+
+
+def summary_values(summary: FileSummary) -> tuple[object, ...]:
+    """Returns the fields of a summary in their order."""
+    return (
+        summary.path,
+        summary.raw_path,
+        summary.mtime_ns,
+        summary.size,
+        summary.inode,
+        summary.num_chunks,
+        summary.description,
+        summary.summary,
+    )
+
+
+def little_endian(numbers: array[int]) -> bytes:
+    """Returns the bytes of an array of uint32."""
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
 
 
 def encode_stream(values: Iterable[Any]) -> bytes:
     """Returns the values one after another, each packed on its own."""
-    packer = msgpack.Packer(unicode_errors=_UNICODE_ERRORS)
-    return b"".join(map(packer.pack, values))
+    return b"".join(map(_pack, values))
 
 
 def decode_stream(data: bytes) -> Iterator[Any]:
@@ -63,91 +242,64 @@ def decode_stream(data: bytes) -> Iterator[Any]:
         raise ValueError("a record is cut off")
 
 
-def encode_files(files: Iterable[tuple[ParsedFile, tuple[int, ...]]]) -> bytes:
-    """Returns the ``files`` part: each file with the rows of its chunks, in the given order."""
-    return encode_stream(
+def _pack(value: object) -> bytes:
+    packed: bytes = msgpack.packb(value, unicode_errors=_UNICODE_ERRORS)
+    return packed
+
+
+def _packed(chunk: Chunk, context: str) -> bytes:
+    return _pack(
         (
-            parsed.path,
-            parsed.raw_path,
-            parsed.mtime_ns,
-            parsed.size,
-            parsed.inode,
-            len(parsed.chunks),
-            parsed.description,
-            parsed.summary,
-            _encode_details(parsed, rows),
-        )
-        for parsed, rows in files
-    )
-
-
-def decode_files(data: bytes) -> Iterator[StoredFile]:
-    """Yields the files of a ``files`` part.
-
-    Raises:
-        ValueError: not such a part.
-        TypeError: not such a part.
-    """
-    for *fields, details in decode_stream(data):
-        yield StoredFile(FileSummary(*fields), details)
-
-
-def parsed_file(stored: StoredFile) -> tuple[ParsedFile, tuple[int, ...]]:
-    """Returns the whole record of a file, and the row of each chunk.
-
-    Raises:
-        ValueError: the details do not fit the summary.
-        TypeError: the details do not fit the summary.
-    """
-    head, *values = decode_stream(stored.details)
-    title, num_replaced_bytes, num_tags, num_dates, context = head
-    num_words = num_tags + num_dates
-    chunks, rows = _decode_chunks(values[num_words:], context)
-    summary = stored.summary
-    if len(chunks) != summary.num_chunks:
-        raise ValueError("a file has another number of chunks than its summary says")
-    parsed = ParsedFile(
-        path=summary.path,
-        raw_path=summary.raw_path,
-        mtime_ns=summary.mtime_ns,
-        size=summary.size,
-        inode=summary.inode,
-        title=title,
-        description=summary.description,
-        summary=summary.summary,
-        tags=tuple(values[:num_tags]),
-        dates=tuple((key, value) for key, value in values[num_tags:num_words]),
-        num_replaced_bytes=num_replaced_bytes,
-        chunks=chunks,
-    )
-    return parsed, rows
-
-
-def _encode_details(parsed: ParsedFile, rows: tuple[int, ...]) -> bytes:
-    context = parsed.chunks[0].context if parsed.chunks else ""
-    head = (parsed.title, parsed.num_replaced_bytes, len(parsed.tags), len(parsed.dates), context)
-    chunks = (
-        (
-            row,
             chunk.headlines,
             None if chunk.context == context else chunk.context,
             chunk.content,
-            chunk.content_hash,
             chunk.part,
             chunk.num_parts,
             chunk.start_line,
             chunk.end_line,
         )
-        for row, chunk in zip(rows, parsed.chunks, strict=True)
     )
-    return encode_stream((head, *parsed.tags, *parsed.dates, *chunks))
 
 
-def _decode_chunks(
-    values: Iterable[Any], context: str
-) -> tuple[tuple[Chunk, ...], tuple[int, ...]]:
-    chunks, rows = [], []
-    for row, headlines, own_context, *rest in values:
-        chunks.append(Chunk(headlines, context if own_context is None else own_context, *rest))
-        rows.append(row)
-    return tuple(chunks), tuple(rows)
+def _unpacked(packed_chunk: bytes) -> list[Any]:
+    values: list[Any] = msgpack.unpackb(
+        packed_chunk, unicode_errors=_UNICODE_ERRORS, max_array_len=_MAX_ARRAY, max_map_len=0
+    )
+    return values
+
+
+def _chunk(packed_chunk: bytes, content_hash: bytes, context: str) -> Chunk:
+    headlines, own_context, content, *numbers = _unpacked(packed_chunk)
+    return Chunk(
+        headlines,
+        context if own_context is None else own_context,
+        content,
+        content_hash.hex(),
+        *numbers,
+    )
+
+
+class _Head:
+    """The decoded front matter of a file."""
+
+    def __init__(self, head: bytes) -> None:
+        (self.title, self.num_replaced_bytes, num_tags, num_dates, self.context), *values = (
+            decode_stream(head)
+        )
+        if len(values) != num_tags + num_dates:
+            raise ValueError("the front matter of a file is cut off")
+        self.tags: tuple[str, ...] = tuple(values[:num_tags])
+        self.dates = tuple((key, value) for key, value in values[num_tags:])
+
+
+def numbers_of(data: bytes) -> list[int]:
+    """Returns what ``little_endian`` made bytes of.
+
+    Raises:
+        ValueError: not such bytes.
+    """
+    numbers = array("I")
+    numbers.frombytes(data)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tolist()

@@ -13,11 +13,15 @@ or compared. Lengths are checked against the size of the file before anything is
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
 import stat
 import struct
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 import msgpack
@@ -27,19 +31,20 @@ from memory.errors import SnapshotCorrupt, SnapshotIncompatible, SnapshotMissing
 from memory.identity import Identity
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
     from types import TracebackType
 
-    import numpy as np
-    from numpy.typing import NDArray
+    from typing_extensions import Buffer
 
 SNAPSHOT_NAME = "memory.msp"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 # The first byte is no text, and the line ends show a transfer in text mode, as in PNG.
 _MAGIC = b"\x89MSP\r\n\x1a\n"
 _PREAMBLE = struct.Struct("<8sII32s")
-_MAX_HEADER_BYTES = 64 * 1024
-_MAX_HEADER_ITEMS = 64
+_MAX_HEADER_BYTES = 256 * 1024
+_MAX_HEADER_ITEMS = 2_048
+_WRITE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,12 @@ class SnapshotInfo:
     """Root that the paths are relative to."""
     num_files: int
     num_chunks: int
+    vector_type: str = "float32"
+    """How the vectors are held, ``float32`` or ``float16``."""
+
+
+Blocks = Callable[[], Iterable["Buffer"]]
+"""Makes the content of a part, piece by piece; the same each time it is called."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,8 +74,8 @@ class SnapshotParts:
     """One generation of the index, ready to be written."""
 
     info: SnapshotInfo
-    parts: tuple[tuple[str, bytes | NDArray[np.float32]], ...]
-    """Name and content of each part; arrays are contiguous."""
+    parts: Callable[[], Iterable[tuple[str, Blocks]]]
+    """Makes name and content of each part; called once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +117,15 @@ def write(
     Raises:
         OSError: the disk refused; the old snapshot is untouched.
     """
-    contents = [(name, _view(data)) for name, data in snapshot.parts]
-    table = [(name, view.nbytes, hashlib.sha256(view).digest()) for name, view in contents]
+    contents = list(snapshot.parts())
+    table = [(name, *_measured(blocks())) for name, blocks in contents]
     fields = {"saved_at": float(saved_at), "info": asdict(snapshot.info), "parts": table}
     header: bytes = msgpack.packb(fields, unicode_errors="surrogatepass")
     if len(header) > _MAX_HEADER_BYTES:
         raise ValueError(f"a header of {len(header)} bytes could not be read again")
     preamble = _PREAMBLE.pack(_MAGIC, FORMAT_VERSION, len(header), hashlib.sha256(header).digest())
-    blocks = (memoryview(preamble), memoryview(header), *(view for _name, view in contents))
-    atomic_file.replace_atomically(path, blocks, disk)
+    pieces = chain((preamble + header,), *(blocks() for _name, blocks in contents))
+    atomic_file.replace_atomically(path, _in_large_blocks(pieces), disk)
 
 
 def read_header(path: Path) -> Header:
@@ -189,8 +200,11 @@ class SnapshotFile:
         """Closes the file; closing twice is harmless."""
         self._file.close()
 
-    def read(self, name: str) -> bytes:
-        """Returns a part, verified.
+    def view(self, name: str) -> memoryview:
+        """Returns a part, verified, in the memory where the system keeps the file.
+
+        It stays readable after the snapshot is closed or replaced: both leave the file itself
+        alone. A part that is not looked at again takes no memory of the process.
 
         Raises:
             SnapshotCorrupt: there is no such part, or its checksum is wrong.
@@ -198,7 +212,18 @@ class SnapshotFile:
         part = next((part for part in self.header.parts if part.name == name), None)
         if part is None:
             raise self._corrupt(f"part {name} is missing")
-        return self._read_verified(part.offset, part.length, part.sha256, what=f"part {name}")
+        view = self._mapped[part.offset : part.offset + part.length]
+        if len(view) != part.length or hashlib.sha256(view).digest() != part.sha256:
+            raise self._corrupt(f"checksum of part {name} is wrong")
+        return view
+
+    @cached_property
+    def _mapped(self) -> memoryview:
+        try:
+            mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError):
+            raise self._corrupt("cannot be read") from None
+        return memoryview(mapped)
 
     def _read_header(self) -> Header:
         status = os.fstat(self._file.fileno())
@@ -241,9 +266,31 @@ class SnapshotFile:
         return SnapshotCorrupt(str(self.path), reason)
 
 
-def _view(data: bytes | NDArray[np.float32]) -> memoryview:
-    """Returns the content of a part without copying it."""
-    return memoryview(data) if isinstance(data, bytes) else data.reshape(-1).data.cast("B")
+def _measured(blocks: Iterable[Buffer]) -> tuple[int, bytes]:
+    """Returns the length and the SHA-256 of a part."""
+    length, digest = 0, hashlib.sha256()
+    for block in blocks:
+        view = memoryview(block).cast("B") if memoryview(block).nbytes else memoryview(b"")
+        length += view.nbytes
+        digest.update(view)
+    return length, digest.digest()
+
+
+def _in_large_blocks(pieces: Iterable[Buffer]) -> Iterator[Buffer]:
+    """Joins small pieces, as each is a call of the system to write."""
+    small: list[Buffer] = []
+    num_bytes = 0
+    for piece in pieces:
+        size = memoryview(piece).nbytes
+        if num_bytes + size > _WRITE_BYTES:
+            yield b"".join(small)
+            small, num_bytes = [], 0
+        if size > _WRITE_BYTES:
+            yield memoryview(piece).cast("B")
+        else:
+            small.append(piece)
+            num_bytes += size
+    yield b"".join(small)
 
 
 def _open_at_once(path: str, flags: int) -> int:

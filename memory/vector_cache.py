@@ -24,19 +24,19 @@ class VectorCache:
     def __init__(self, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
         self._max_bytes = max_bytes
         self._num_bytes = 0
-        self._vectors: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        self._vectors: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._vectors)
 
-    def __contains__(self, content_hash: str) -> bool:
+    def __contains__(self, content_hash: bytes) -> bool:
         return content_hash in self._vectors
 
-    def __iter__(self) -> Iterator[tuple[str, NDArray[np.float32]]]:
+    def __iter__(self) -> Iterator[tuple[bytes, NDArray[np.float32]]]:
         """Yields hash and vector, unused for longest first."""
         yield from self._vectors.items()
 
-    def put(self, content_hash: str, vector: NDArray[np.float32]) -> None:
+    def put(self, content_hash: bytes, vector: NDArray[np.float32]) -> None:
         """Keeps a copy of a vector, shape (dim,), as the most recently used."""
         self.discard(content_hash)
         copy = np.array(vector, np.float32)
@@ -46,7 +46,7 @@ class VectorCache:
             _hash, oldest = self._vectors.popitem(last=False)
             self._num_bytes -= oldest.nbytes
 
-    def get(self, content_hash: str) -> NDArray[np.float32]:
+    def get(self, content_hash: bytes) -> NDArray[np.float32]:
         """Returns a vector, which is the most recently used from now on.
 
         Raises:
@@ -55,7 +55,7 @@ class VectorCache:
         self._vectors.move_to_end(content_hash)
         return self._vectors[content_hash]
 
-    def discard(self, content_hash: str) -> None:
+    def discard(self, content_hash: bytes) -> None:
         """Forgets a vector, if it is here."""
         vector = self._vectors.pop(content_hash, None)
         if vector is not None:

@@ -186,13 +186,28 @@ async def test_a_vanished_root_is_no_mass_deletion(pipe: Pipe):
 
 
 async def test_a_restarted_keeper_is_filled_again(pipe: Pipe):
-    """SPEC D4: what it lost since the last snapshot is indexed again, without waiting."""
+    """SPEC D4: what it cannot load is indexed again, without waiting."""
     pipe.write("a.md", "# A\n\nText.\n")
     await pipe.settle()
+    (pipe.data / "memory.msp").unlink()
     pipe.restart_keeper()
     assert await pipe.paths() == []
 
     await pipe.until(lambda: _holds(pipe, ["a.md"]))
+
+
+async def test_a_restarted_keeper_has_every_change_that_was_answered(pipe: Pipe):
+    """SPEC P2: no embedding is paid for twice."""
+    pipe.write("a.md", "# A\n\nText.\n")
+    await pipe.settle()
+    num_embedded = len(pipe.worker.model.texts)
+    pipe.restart_keeper()
+    assert await pipe.paths() == ["a.md"]
+
+    await pipe.chunker.notice.remote((), True)
+    await pipe.reconciled()
+
+    assert len(pipe.worker.model.texts) == num_embedded
 
 
 async def test_a_dead_keeper_is_waited_for(pipe: Pipe):
@@ -211,12 +226,11 @@ async def test_the_index_is_written_after_a_pause_and_read_without_embedding(pip
     """SPEC P3."""
     pipe.write("a.md", "# A\n\nText.\n")
     await pipe.settle()
-    assert not (pipe.data / "memory.msp").exists()
 
     await pipe.clock.advance(FLUSH_S + 1)
     await pipe.until(lambda: _is_saved(pipe))
 
-    index, report = open_or_create(
+    found = open_or_create(
         pipe.settings.memory,
         INFO,
         data=pipe.data,
@@ -224,8 +238,8 @@ async def test_the_index_is_written_after_a_pause_and_read_without_embedding(pip
         epoch="next",
         now=0.0,
     )
-    assert [file.path for file in index.files()] == ["a.md"]
-    assert (report.needs_probe, report.reason) == (False, "")
+    assert [file.path for file in found.index.files()] == ["a.md"]
+    assert (found.report.needs_probe, found.report.reason) == (False, "")
 
 
 async def test_without_a_query_embedding_text_alone_answers_and_says_so(pipe: Pipe):

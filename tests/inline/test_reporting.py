@@ -54,7 +54,7 @@ class System:
     pool: InlineHandle = field(default_factory=lambda: InlineHandle(Reporting(pool(3, 10, 100))))
     persister: InlineHandle = field(
         default_factory=lambda: InlineHandle(
-            Reporting(PersisterStatus(4, False, 1_000_000.0 - 5, 7, 1, ""))
+            Reporting(PersisterStatus(4, False, 1_000_000.0 - 5, 7, 56, 1, ""))
         )
     )
     watcher: InlineHandle = field(

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from memory.analysis import Analyzer
 from memory.hashing import content_hash
 from memory.index import IndexSettings, MemoryIndex
 from memory.messages import ApplyResult, Chunk, FileUpdate, ParsedFile
+from memory.snapshot import SnapshotInfo, SnapshotParts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from typing_extensions import Buffer
 
     from tests.doubles import HashEmbedder
 
@@ -67,6 +71,25 @@ def new_index(
     embedder: HashEmbedder, settings: IndexSettings | None = None, *, epoch: str = "first"
 ) -> MemoryIndex:
     return MemoryIndex(embedder.info, ENGLISH, settings or IndexSettings(), epoch=epoch)
+
+
+def snapshot_of(info: SnapshotInfo, contents: Mapping[str, Buffer]) -> SnapshotParts:
+    """Returns parts that are all there at once."""
+    return SnapshotParts(
+        info, lambda: [(name, partial(iter, (data,))) for name, data in contents.items()]
+    )
+
+
+def contents_of(index: MemoryIndex) -> tuple[SnapshotInfo, dict[str, bytes]]:
+    """Returns the image of an index as bytes."""
+    with index.frozen() as image:
+        return image.info, {name: b"".join(map(bytes, blocks())) for name, blocks in image.parts()}
+
+
+def image_of(index: MemoryIndex, **changed: bytes) -> SnapshotParts:
+    """Returns the image of an index, with some parts changed."""
+    info, contents = contents_of(index)
+    return snapshot_of(info, contents | changed)
 
 
 def put(index: MemoryIndex, embedder: HashEmbedder, file: ParsedFile) -> ApplyResult:

@@ -18,6 +18,7 @@ from memory.errors import ProviderUnavailable, SnapshotMissing, WorkspaceError
 from memory.index import IndexSettings, MemoryIndex
 from memory.messages import Chunk, FileUpdate, ParsedFile, Query
 from memory.providers.factory import model_info
+from tests.unit.building import image_of
 
 SAVED_AT = 1_778_587_200.0
 MODEL = model_info("local", "all-minilm-l6-v2")
@@ -90,7 +91,7 @@ def saved(tmp_path, monkeypatch):
         index_file(index, root, path, text, title)
     data = tmp_path / "data" / "memory"
     data.mkdir(parents=True)
-    snapshot.write(data / "memory.msp", index.snapshot(), saved_at=SAVED_AT)
+    snapshot.write(data / "memory.msp", image_of(index), saved_at=SAVED_AT)
     return data
 
 
@@ -162,7 +163,7 @@ def test_no_path_that_is_asked_for_is_ever_opened(saved, tmp_path, capsys):
     opened = recorder["opened"]
     touched = {os.fsdecode(path) for path in opened if isinstance(path, str | bytes | os.PathLike)}
     assert codes == [1] * (len(HOSTILE_PATHS) + 1) + [0]
-    assert touched == {str(saved / "memory.msp"), str(saved / "daemon.json")}
+    assert touched == {str(saved / name) for name in ("memory.msp", "memory.wal", "daemon.json")}
     assert capsys.readouterr().err.count("not in the index") == len(HOSTILE_PATHS) + 1
 
 

@@ -331,8 +331,8 @@ def test_any_history_ends_in_the_index_a_fresh_build_gives(steps):
     other = fresh(HashEmbedder(), *files.values())
     with pytest.MonkeyPatch.context() as patch:
         # Word statistics count removed rows until they are compacted away.
-        patch.setattr("memory.text_index._MAX_DELETED_SHARE", 0)
-        index.compact(max_rows=1000)
+        patch.setattr("memory.merging._MAX_DELETED_SHARE", 0)
+        index.text.compact()
 
     assert dump(index) == dump(other)
     assert index.files() == other.files()

@@ -15,7 +15,16 @@ from memory.records import encode_stream
 from memory.snapshot import SNAPSHOT_NAME, SnapshotFile, SnapshotParts, write
 from memory.text_index import TextIndex
 from tests.doubles import HashEmbedder
-from tests.unit.building import ENGLISH, new_index, parsed, put, remove
+from tests.unit.building import (
+    ENGLISH,
+    contents_of,
+    image_of,
+    new_index,
+    parsed,
+    put,
+    remove,
+    snapshot_of,
+)
 
 SECTIONS = [f"Section {number} about running topic{number}." for number in range(20)]
 
@@ -44,15 +53,10 @@ def saved(parts: SnapshotParts, folder) -> SnapshotFile:
 
 
 def restored(index, embedder, folder, analyzer=ENGLISH, settings=None) -> MemoryIndex:
-    with saved(index.snapshot(), folder) as snapshot:
+    with saved(image_of(index), folder) as snapshot:
         return MemoryIndex.restore(
             snapshot, embedder.info, analyzer, settings or IndexSettings(), epoch="second"
         )
-
-
-def with_part(parts: SnapshotParts, name: str, content: bytes) -> SnapshotParts:
-    changed = tuple((each, content if each == name else data) for each, data in parts.parts)
-    return replace(parts, parts=changed)
 
 
 def answers(index, embedder, query="running topic3"):
@@ -100,7 +104,7 @@ def test_a_restored_index_goes_on_as_the_old_one_would(index, embedder, tmp_path
 
 def test_a_snapshot_is_not_touched_by_later_changes(index, embedder, tmp_path):
     before = dump(index)
-    parts = index.snapshot()
+    parts = image_of(index)
     remove(index, "a.md")
     put(index, embedder, parsed("z.md", ["Later."]))
     with saved(parts, tmp_path) as snapshot:
@@ -112,7 +116,7 @@ def test_a_snapshot_is_not_touched_by_later_changes(index, embedder, tmp_path):
 
 
 def test_the_header_says_what_is_inside(index, embedder):
-    info = index.snapshot().info
+    info, _parts = contents_of(index)
 
     assert (info.num_files, info.num_chunks, info.revision) == (3, 25, 6)
     assert (info.language, info.workspace) == ("english", "some/where")
@@ -151,7 +155,7 @@ def test_another_language_rebuilds_the_words_without_an_embedding(index, embedde
 
 def test_another_analysis_version_rebuilds_the_words(index, embedder, tmp_path, monkeypatch):
     monkeypatch.setattr("memory.index_image.ANALYSIS_VERSION", 999)
-    parts = index.snapshot()
+    parts = image_of(index)
     monkeypatch.undo()
     monkeypatch.setattr(TextIndex, "from_files", lambda *_args: pytest.fail("loaded"))
     with saved(parts, tmp_path) as snapshot:
@@ -164,11 +168,13 @@ def test_another_analysis_version_rebuilds_the_words(index, embedder, tmp_path, 
 
 @pytest.mark.parametrize(
     "files",
-    [[], [["MAIN_1.toc", b"rubbish"]], [["_MAIN_1.toc", b"\x80\x04."]]],
+    [{}, {"text/MAIN_1.toc": b"rubbish"}, {"text/_MAIN_1.toc": b"\x80\x04."}],
     ids=["none", "rubbish", "pickle"],
 )
 def test_words_that_cannot_be_opened_are_built_anew(index, embedder, tmp_path, files, caplog):
-    with saved(with_part(index.snapshot(), "text", encode_stream(files)), tmp_path) as snapshot:
+    info, contents = contents_of(index)
+    others = {name: data for name, data in contents.items() if not name.startswith("text/")}
+    with saved(snapshot_of(info, others | files), tmp_path) as snapshot:
         other = MemoryIndex.restore(
             snapshot, embedder.info, ENGLISH, IndexSettings(), epoch="second"
         )
@@ -182,20 +188,20 @@ def test_words_that_cannot_be_opened_are_built_anew(index, embedder, tmp_path, f
     [
         ("files", b""),
         ("files", encode_stream([("a.md", "a.md")])),
+        ("files", encode_stream([("a.md", b"", b"", b"", b"", b"")])),
         ("files", encode_stream([5])),
         ("files", b"\xdd\xff\xff\xff\xff"),
         ("vectors", b""),
         ("vectors", b"\0" * 4),
         ("vectors", b"\xff" * (25 * 16 * 4)),
-        ("cache", encode_stream([["hash", b"short"]])),
-        ("cache", encode_stream(["hash"])),
-        ("text", encode_stream([5])),
+        ("cache", encode_stream([b"hash", b"short"])),
+        ("cache", encode_stream([b"hash"])),
     ],
 )
 def test_parts_that_do_not_fit_together_are_corrupt(index, embedder, tmp_path, name, content):
     """Their checksums are right: FAULTS 10, a forged or buggy writer."""
     with (
-        saved(with_part(index.snapshot(), name, content), tmp_path) as snapshot,
+        saved(image_of(index, **{name: content}), tmp_path) as snapshot,
         pytest.raises(SnapshotCorrupt, match="do not fit"),
     ):
         MemoryIndex.restore(snapshot, embedder.info, ENGLISH, IndexSettings(), epoch="second")
@@ -205,23 +211,22 @@ def test_a_row_that_two_chunks_claim_is_corrupt(index, embedder, tmp_path):
     twice = new_index(embedder)
     put(twice, embedder, parsed("a.md", ["One."]))
     put(twice, embedder, parsed("b.md", ["Two."]))
-    parts = twice.snapshot()
-    files = dict(parts.parts)["files"]
     one, two = (
-        new_part(new_index(embedder), embedder, path, text)
+        contents_of(alone(embedder, path, text))[1]["files"]
         for path, text in (("a.md", "One."), ("b.md", "Two."))
     )
-    assert files != one + two
+    assert contents_of(twice)[1]["files"] != one + two
     with (
-        saved(with_part(parts, "files", one + two), tmp_path) as snapshot,
+        saved(image_of(twice, files=one + two), tmp_path) as snapshot,
         pytest.raises(SnapshotCorrupt, match="number of files or rows"),
     ):
         MemoryIndex.restore(snapshot, embedder.info, ENGLISH, IndexSettings(), epoch="second")
 
 
-def new_part(index, embedder, path, text) -> bytes:
+def alone(embedder, path, text) -> MemoryIndex:
+    index = new_index(embedder)
     put(index, embedder, parsed(path, [text]))
-    return dict(index.snapshot().parts)["files"]
+    return index
 
 
 def test_a_mass_removal_gives_its_memory_back_at_the_next_start(embedder, tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from memory.index_opening import open_or_create
 from memory.messages import Query
 from memory.snapshot import SNAPSHOT_NAME, write
 from tests.doubles import HashEmbedder
-from tests.unit.building import parsed, put
+from tests.unit.building import image_of, parsed, put
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,16 +30,14 @@ def data(tmp_path: Path) -> Path:
     """A data folder as a daemon leaves it: one file of one chunk."""
     index = MemoryIndex(MODEL, Analyzer("english"), IndexSettings(), epoch="before")
     put(index, HashEmbedder(), parsed("a.md", ["Ships sailed."]))
-    write(tmp_path / SNAPSHOT_NAME, index.snapshot(), saved_at=NOW)
+    write(tmp_path / SNAPSHOT_NAME, image_of(index), saved_at=NOW)
     write_embedding_json(tmp_path, index.identity)
     return tmp_path
 
 
 def opened(data: Path, *, model=MODEL, settings=SETTINGS):
-    index, report = open_or_create(
-        settings, model, data=data, workspace=data, epoch="after", now=NOW
-    )
-    return [file.path for file in index.files()], report, index
+    found = open_or_create(settings, model, data=data, workspace=data, epoch="after", now=NOW)
+    return [file.path for file in found.index.files()], found.report, found.index
 
 
 def set_aside(data: Path) -> list[str]:
@@ -100,7 +98,7 @@ def test_a_snapshot_of_another_format_version_is_set_aside(data):
     paths, report, _index = opened(data)
 
     assert paths == []
-    assert "format 2, expected 1" in report.reason
+    assert "format 3, expected 2" in report.reason
     assert len(set_aside(data)) == 1
 
 

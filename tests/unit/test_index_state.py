@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from memory.index_state import ChunkTable, IndexedFile, IndexState, diff
+from memory.records import pack_file
 from memory.text_index import TextIndex
 from memory.vector_cache import VectorCache
 from memory.vector_index import VectorIndex
@@ -19,30 +20,31 @@ def state():
 
 def replace_file(state: IndexState, path: str, contents: list[str] | None) -> None:
     file = parsed(path, contents) if contents is not None else None
-    change = diff(state.table.file(path), file.chunks if file else ())
+    packed = pack_file(file) if file is not None else None
+    change = diff(state.table.file(path), packed)
     vectors = np.eye(4, dtype=np.float32)[: change.rows.count(None)]
-    state.replace_file(path, file, change, vectors)
+    state.replace_file(path, packed, change, vectors)
 
 
-def cached(state: IndexState) -> set[str]:
+def cached(state: IndexState) -> set[bytes]:
     return {name for name, _vector in state.cache}
 
 
-def hash_of(content: str) -> str:
-    return parsed("any.md", [content]).chunks[0].content_hash
+def hash_of(content: str) -> bytes:
+    return bytes.fromhex(parsed("any.md", [content]).chunks[0].content_hash)
 
 
 def test_chunks_are_matched_with_rows_by_text_and_order():
-    before = IndexedFile(parsed("a.md", ["A", "B", "A", "C"]), (10, 11, 12, 13))
-    change = diff(before, parsed("a.md", ["A", "New", "C", "A", "A"]).chunks)
+    before = IndexedFile(pack_file(parsed("a.md", ["A", "B", "A", "C"])), (10, 11, 12, 13))
+    change = diff(before, pack_file(parsed("a.md", ["A", "New", "C", "A", "A"])))
 
     assert change.rows == (10, None, 13, 12, None)
     assert change.removed == (11,)
 
 
 def test_a_new_file_has_no_rows_and_a_removed_one_keeps_none():
-    assert diff(None, parsed("a.md", ["A", "A"]).chunks).rows == (None, None)
-    assert diff(IndexedFile(parsed("a.md", ["A", "A"]), (3, 4)), ()).removed == (3, 4)
+    assert diff(None, pack_file(parsed("a.md", ["A", "A"]))).rows == (None, None)
+    assert diff(IndexedFile(pack_file(parsed("a.md", ["A", "A"])), (3, 4)), None).removed == (3, 4)
 
 
 def test_only_texts_that_no_row_holds_are_cached(state):

@@ -12,9 +12,9 @@ from memory.errors import SnapshotCorrupt, SnapshotMissing
 from memory.index import IndexSettings
 from memory.messages import Query
 from memory.reader import SnapshotReader
-from memory.snapshot import SNAPSHOT_NAME, SnapshotParts, write
+from memory.snapshot import SNAPSHOT_NAME, write
 from tests.doubles import HashEmbedder
-from tests.unit.building import new_index, parsed, put
+from tests.unit.building import contents_of, image_of, new_index, parsed, put, snapshot_of
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def index(embedder, tmp_path):
     index = new_index(embedder, IndexSettings(workspace="some/where"))
     put(index, embedder, parsed("b.md", ["The hen."]))
     put(index, embedder, parsed("caf\u00e9.md", ["The fox.", "The owl."]))
-    write(tmp_path / SNAPSHOT_NAME, index.snapshot(), saved_at=1000)
+    write(tmp_path / SNAPSHOT_NAME, image_of(index), saved_at=1000)
     return index
 
 
@@ -80,7 +80,7 @@ def test_a_missing_snapshot(tmp_path):
 
 @pytest.mark.parametrize("content", [b"\x05", b"\x95\x01\x02\x03\x04\x05", b"\xc1"])
 def test_files_that_are_not_understood_are_corrupt(index, tmp_path, content):
-    parts = SnapshotParts(index.snapshot().info, (("files", content),))
+    parts = snapshot_of(contents_of(index)[0], {"files": content})
     write(tmp_path / SNAPSHOT_NAME, parts, saved_at=1)
 
     with SnapshotReader(tmp_path) as reader, pytest.raises(SnapshotCorrupt, match="not understood"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 
 import msgpack
 import pytest
@@ -11,25 +12,31 @@ from hypothesis import strategies as st
 
 from memory.messages import Chunk, ParsedFile
 from memory.records import (
+    assemble,
+    check_file,
     decode_files,
     decode_stream,
     encode_files,
     encode_stream,
-    parsed_file,
+    lines_of,
+    moved,
+    pack_file,
 )
+from tests.unit.building import parsed
 
 TEXT = st.text(max_size=12)
 COUNT = st.integers(0, 2**63 - 1)
+LINE = st.integers(0, 2**32 - 1)
 CHUNK = st.builds(
     Chunk,
     headlines=TEXT,
     context=st.sampled_from(["", "A context.", "Another one."]),
     content=TEXT,
-    content_hash=st.text("0123456789abcdef", min_size=4, max_size=4),
+    content_hash=st.binary(min_size=32, max_size=32).map(bytes.hex),
     part=COUNT,
     num_parts=COUNT,
-    start_line=COUNT,
-    end_line=COUNT,
+    start_line=LINE,
+    end_line=LINE,
 )
 FILE = st.builds(
     ParsedFile,
@@ -50,12 +57,37 @@ FILE = st.builds(
 
 @given(st.lists(FILE, max_size=4))
 def test_files_come_back_as_they_were(files):
-    with_rows = [(file, tuple(range(5, 5 + len(file.chunks)))) for file in files]
+    packed = [(pack_file(file), tuple(range(5, 5 + len(file.chunks)))) for file in files]
 
-    stored = list(decode_files(encode_files(with_rows)))
+    stored = list(decode_files(b"".join(encode_files(packed))))
 
-    assert [parsed_file(each) for each in stored] == with_rows
-    assert [each.summary.num_chunks for each in stored] == [len(file.chunks) for file in files]
+    assert stored == packed
+    assert [file.parsed for file, _rows in stored] == files
+
+
+@given(FILE)
+def test_one_chunk_is_decoded_without_the_others(file):
+    packed = pack_file(file)
+
+    assert [packed.chunk(position) for position in range(len(file.chunks))] == list(file.chunks)
+    assert [packed.hash_of(position).hex() for position in range(len(file.chunks))] == [
+        chunk.content_hash for chunk in file.chunks
+    ]
+
+
+def test_a_chunk_can_move_to_other_lines():
+    packed = pack_file(parsed("a.md", ["One", "Two"])).packed_chunk(1)
+
+    after = moved(packed, (70, 71))
+
+    assert lines_of(after) == (70, 71)
+    assert moved(after, lines_of(packed)) == packed
+
+
+def test_the_words_of_the_front_matter_are_searchable():
+    file = parsed("a.md", ["One"], title="Title", description="About it.", tags=("x", "y"))
+
+    assert pack_file(file).meta == "Title\nAbout it.\nx\ny"
 
 
 def test_a_lone_surrogate_does_not_crash_a_snapshot():
@@ -110,14 +142,24 @@ def test_forged_lengths_claim_no_memory(bomb):
     assert peak < 5_000_000
 
 
-def test_a_summary_that_does_not_fit_its_chunks_is_refused():
-    (stored,) = decode_files(
-        encode_files([(ParsedFile("a", "a", 1, 1, 1, "", "", "", (), (), 0, ()), ())])
-    )
-    forged = type(stored)(
-        type(stored.summary)("a", "a", 1, 1, 1, num_chunks=2, description="", summary=""),
-        stored.details,
-    )
+def test_a_file_whose_parts_do_not_fit_is_refused():
+    whole = pack_file(parsed("a.md", ["One", "Two"]))
+    forged = [
+        replace(whole, hashes=whole.hashes[:-1]),
+        replace(whole, ends=whole.ends[:4]),
+        replace(whole, chunks=whole.chunks + b"x"),
+        replace(whole, ends=whole.ends[4:] + whole.ends[:4]),
+        replace(whole, summary=replace(whole.summary, num_chunks=3)),
+    ]
 
-    with pytest.raises(ValueError, match="number of chunks"):
-        parsed_file(forged)
+    check_file(whole)
+    for file in forged:
+        with pytest.raises(ValueError, match="do not fit"):
+            check_file(file)
+
+
+def test_a_file_can_be_put_together_from_its_chunks():
+    whole = pack_file(parsed("a.md", ["One", "Two"]))
+    chunks = [(whole.hash_of(position), whole.packed_chunk(position)) for position in (0, 1)]
+
+    assert assemble(whole.summary, whole.head, chunks) == whole

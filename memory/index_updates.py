@@ -1,0 +1,165 @@
+"""How does a change get into the index, and what is written down of it?
+
+Each function changes a state in all its parts or, if it raises, in none, and returns the change for
+the log. Made again from the log on the same state, a change gives the same state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, assert_never
+
+import numpy as np
+
+from memory.changes import (
+    Removed,
+    Replaced,
+    Vectors,
+    decode_change,
+    encode_removal,
+    encode_replacement,
+    encode_vectors,
+)
+from memory.errors import DimensionMismatch, StaleUpdate
+from memory.index_state import diff
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from memory.index_state import IndexState
+    from memory.records import PackedFile
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of a file."""
+
+    num_added: int
+    num_removed: int
+    num_kept: int
+    change: bytes | None
+    """For the log; None if nothing changed."""
+
+
+def replace_file(
+    state: IndexState,
+    path: str,
+    packed: PackedFile | None,
+    sent: Mapping[bytes, NDArray[np.float32]],
+    epoch: str,
+) -> Done:
+    """Makes a file what it is from now on.
+
+    Args:
+        state: Changed in place.
+        path: Key of the file.
+        packed: None removes it.
+        sent: Content hash to vector, for texts that may have none here.
+        epoch: Named in a StaleUpdate.
+
+    Raises:
+        StaleUpdate: a text has no vector, neither sent nor here.
+        DimensionMismatch: the vectors have another dimension.
+    """
+    before = state.table.file(path)
+    known = before.packed if before is not None else None
+    found = diff(before, packed)
+    added = [
+        packed.hash_of(position)
+        for position, row in enumerate(found.rows)
+        if packed is not None and row is None
+    ]
+    block = _vectors_of(state, added, sent)
+    if block is None:
+        raise StaleUpdate(path, epoch)
+    change = None
+    if packed != known:
+        change = _written(state, path, known, packed, dict(zip(added, block, strict=True)))
+        state.replace_file(path, packed, found, block)
+    return Done(len(added), len(found.removed), len(found.rows) - len(added), change)
+
+
+def keep_vectors(state: IndexState, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> bytes:
+    """Takes vectors, shape (len(hashes), dim), of texts that no row holds.
+
+    Raises:
+        DimensionMismatch: the vectors have another dimension.
+    """
+    _check_dim(state, vectors.shape[1])
+    for name, vector in zip(hashes, vectors, strict=True):
+        if not state.table.rows_with(name):
+            state.cache.put(name, vector)
+    state.revision += 1
+    return encode_vectors(hashes, vectors.astype("<f4").tobytes())
+
+
+def replay(state: IndexState, payload: bytes, epoch: str) -> None:
+    """Makes a change again; see MemoryIndex.replay."""
+    change = decode_change(payload)
+    match change:
+        case Removed(path):
+            replace_file(state, path, None, {}, epoch)
+        case Vectors():
+            keep_vectors(state, change.hashes, _block_of(change))
+        case Replaced(summary=summary, vectors=vectors):
+            before = state.table.file(summary.path)
+            packed = change.packed(before.packed if before is not None else None)
+            sent = dict(zip(vectors.hashes, _block_of(vectors), strict=True))
+            replace_file(state, summary.path, packed, sent, epoch)
+        case _:
+            assert_never(change)
+
+
+def _written(
+    state: IndexState,
+    path: str,
+    before: PackedFile | None,
+    after: PackedFile | None,
+    vectors: Mapping[bytes, NDArray[np.float32]],
+) -> bytes:
+    """Returns a change for the log, with the vectors of the texts that no row holds."""
+    if after is None:
+        return encode_removal(path)
+    unknown = {
+        name: vector.astype("<f4").tobytes()
+        for name, vector in vectors.items()
+        if not state.table.rows_with(name)
+    }
+    return encode_replacement(before, after, unknown)
+
+
+def _block_of(vectors: Vectors) -> NDArray[np.float32]:
+    """Returns vectors of a change, shape (len(hashes), dim)."""
+    values: NDArray[np.float32] = np.frombuffer(vectors.block, "<f4")
+    return values.reshape(len(vectors.hashes), -1) if vectors.hashes else values.reshape(0, 0)
+
+
+def _vectors_of(
+    state: IndexState, added: Sequence[bytes], sent: Mapping[bytes, NDArray[np.float32]]
+) -> NDArray[np.float32] | None:
+    """Returns one vector per hash, shape (len(added), dim); None if one is not known.
+
+    A text that is known keeps the vector it has.
+    """
+    sent_dim = len(next(iter(sent.values()))) if sent else 0
+    if sent:
+        _check_dim(state, sent_dim)
+    block = np.empty((len(added), state.vectors.dim or sent_dim), np.float32)
+    for number, name in enumerate(added):
+        rows = state.table.rows_with(name)
+        if rows:
+            block[number] = state.vectors.take([min(rows)])[0]
+        elif name in state.cache:
+            block[number] = state.cache.get(name)
+        elif name in sent:
+            block[number] = sent[name]
+        else:
+            return None
+    return block
+
+
+def _check_dim(state: IndexState, dim: int) -> None:
+    if state.vectors.dim not in (0, dim):
+        raise DimensionMismatch(state.vectors.dim, dim)

@@ -1,0 +1,217 @@
+"""How is an index kept on disk while it changes?
+
+Every change goes into the journal before its caller hears of it; a snapshot makes the journal short
+again. Changes wait only for the moment in which the image of a snapshot is taken, not for it to be
+written.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgpack
+
+from memory.errors import JournalUnusable, StoreError
+from memory.identity import journal_identity
+from memory.journal import JOURNAL_NAME
+from memory.journal_writer import JournalWriter
+from memory.snapshot import SNAPSHOT_NAME, sweep_temporaries, write
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from memory.identity import Identity
+    from memory.index import MemoryIndex
+    from memory.journal import JournalRecord
+
+logger = logging.getLogger(__name__)
+
+_MAX_JOURNAL_SHARE = 0.25
+_MAX_JOURNAL_BYTES = 8 * 1024 * 1024
+"""About 2,500 sections, which take a second to be made again at the next start."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageStatus:
+    """What is on disk."""
+
+    identity: Identity
+    saved_revision: int
+    """Of the snapshot; -1 if there is none."""
+    saved_at: float
+    """Unix time of the snapshot, seconds."""
+    journal_bytes: int
+    is_complete: bool
+    """Whether snapshot and journal together hold every change."""
+    needs_save: bool
+    """Whether a snapshot is due: they do not, or the journal is long."""
+
+
+class IndexStorage:
+    """Writes one index into its data folder; nobody else does.
+
+    ``log`` and ``changing`` belong to the thread that changes the index, ``save`` and ``sync`` may
+    each run in a thread of their own beside it.
+
+    Args:
+        data: Folder of the snapshot and the journal.
+        index: Hands its changes over from now on.
+        saved_revision: Of the snapshot on disk, -1 if there is none.
+        saved_at: When that was written, Unix time in seconds.
+        complete: Whether snapshot and journal together hold all of the index.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        index: MemoryIndex,
+        *,
+        saved_revision: int,
+        saved_at: float,
+        complete: bool,
+    ) -> None:
+        self._data = data
+        self._index = index
+        self._saved_revision, self._saved_at = saved_revision, saved_at
+        self._snapshot_bytes = _size(data / SNAPSHOT_NAME)
+        self.changing = threading.Lock()
+        """Held while the index changes, and while its image is taken."""
+        sweep_temporaries(data)
+        if not complete:
+            # It belongs to another index, or its changes could not all be made again.
+            (data / JOURNAL_NAME).unlink(missing_ok=True)
+        self._journal = self._open_journal(saved_revision) if complete else None
+        index.log_to(self._log)
+
+    def status(self) -> StorageStatus:
+        """Returns what is on disk, and whether it is time for a snapshot."""
+        journal = self._journal
+        num_bytes = journal.num_bytes if journal is not None else 0
+        is_complete = journal is not None and not journal.needs_snapshot
+        is_long = num_bytes > min(_MAX_JOURNAL_BYTES, _MAX_JOURNAL_SHARE * self._snapshot_bytes)
+        return StorageStatus(
+            identity=self._index.identity,
+            saved_revision=self._saved_revision,
+            saved_at=self._saved_at,
+            journal_bytes=num_bytes,
+            is_complete=is_complete,
+            needs_save=not is_complete or is_long,
+        )
+
+    def stop_logging(self) -> None:
+        """Notes that the index changed in a way the journal cannot tell; a snapshot is due."""
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+
+    def sync(self) -> None:
+        """Makes every change so far survive a power loss.
+
+        Raises:
+            OSError: the disk refused; a snapshot is due.
+        """
+        journal = self._journal
+        if journal is not None:
+            journal.sync()
+
+    def save(self, now: float) -> int:
+        """Replaces the snapshot, and drops what it holds from the journal.
+
+        Args:
+            now: Unix time, seconds.
+
+        Returns:
+            The revision that was saved.
+
+        Raises:
+            OSError: the disk refused; snapshot and journal stay as they were.
+        """
+        self._merge()
+        self.changing.acquire()
+        try:
+            with self._index.frozen() as parts:
+                self.changing.release()
+                try:
+                    write(self._data / SNAPSHOT_NAME, parts, saved_at=now)
+                finally:
+                    self.changing.acquire()
+            self._note_saved(parts.info.revision, now)
+        finally:
+            self.changing.release()
+        return parts.info.revision
+
+    def _merge(self) -> None:
+        """Merges segments of the text half beside the searches."""
+        while True:
+            with self.changing:
+                merge = self._index.text.next_merge()
+            if merge is None:
+                return
+            merged = merge.run()
+            with self.changing:
+                if not self._index.text.adopt(merge, merged):
+                    return
+
+    def _note_saved(self, revision: int, now: float) -> None:
+        self._saved_revision, self._saved_at = revision, now
+        self._snapshot_bytes = _size(self._data / SNAPSHOT_NAME)
+        if self._journal is not None:
+            self._journal.restart(revision)
+        elif self._index.revision == revision:
+            self._journal = self._open_journal(revision)
+        # Otherwise changes since the image are nowhere yet: the next snapshot has them.
+
+    def _open_journal(self, revision: int) -> JournalWriter | None:
+        identity = journal_identity(self._index.identity)
+        path = self._data / JOURNAL_NAME
+        try:
+            try:
+                journal = JournalWriter(self._data, base=revision, identity=identity)
+            except JournalUnusable:
+                path.unlink()
+                journal = JournalWriter(self._data, base=revision, identity=identity)
+            if journal.last_revision != self._index.revision:
+                # It goes on differently from the index, which was opened without it.
+                journal.close()
+                path.unlink()
+                journal = JournalWriter(self._data, base=revision, identity=identity)
+        except OSError as error:
+            logger.warning("no journal: %s; each save writes the whole index", error)
+            return None
+        return journal
+
+    def _log(self, revision: int, change: bytes) -> None:
+        if self._journal is None:
+            return
+        try:
+            self._journal.append(revision, change)
+        except (OSError, ValueError) as error:
+            logger.warning("a change is not in the journal (%s); the index is saved anew", error)
+            self.stop_logging()
+
+
+def replay_all(index: MemoryIndex, changes: Iterable[JournalRecord]) -> bool:
+    """Makes changes again; returns whether all of them fitted."""
+    for change in changes:
+        try:
+            index.replay(bytes(change.payload))
+        except (ValueError, TypeError, msgpack.UnpackException, StoreError) as error:
+            logger.warning(
+                "the journal does not fit its snapshot at %d: %r", change.revision, error
+            )
+            return False
+        if index.revision != change.revision:
+            logger.warning("the journal does not fit its snapshot at %d", change.revision)
+            return False
+    return True
+
+
+def _size(path: Path) -> int:
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0
