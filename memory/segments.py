@@ -1,12 +1,12 @@
 """How are rows stored in Whoosh, and how are stored segments opened and merged?
 
-The only module that knows Whoosh. A segment is immutable and is written through Whoosh's codec from
-terms that are already analysed, without its document writer, whose bookkeeping per posting costs
-more than everything else. Any Whoosh reader can open the result. A segment depends on nothing but
-its rows, so segments may be written in other processes and adopted as files.
+The only module that knows Whoosh. A segment is immutable and is written from terms that are already
+analysed, without Whoosh's writers, whose bookkeeping costs more than everything else. Any Whoosh
+reader can open the result. A segment depends on nothing but its rows, so segments may be written in
+other processes and adopted as files.
 """
 
-# Whoosh is pinned; blocks of postings are written through members it calls private.
+# Whoosh is pinned; what its writers would set is set through members it calls private.
 # ruff: noqa: SLF001
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ import numpy as np
 
 from memory.errors import PackagingError
 from memory.posting_lists import FIELDS
+from memory.segment_writing import postings_and_terms
 from memory.stored_terms import StoredTerms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
     from typing_extensions import Buffer
@@ -39,6 +40,7 @@ with warnings.catch_warnings():
     from whoosh.codec.whoosh3 import W3Codec
     from whoosh.filedb.filestore import RamStorage
     from whoosh.filedb.filetables import OrderedHashReader
+    from whoosh.formats import Existence
     from whoosh.index import TOC
     from whoosh.util.numeric import byte_to_length, length_to_byte
 
@@ -49,10 +51,10 @@ _FIXED_SCHEMA = {
     **{name: fields.TEXT(SpaceSeparatedTokenizer(), phrase=False) for name in FIELDS},
     _ROW_COLUMN: fields.COLUMN(columns.NumericColumn("q")),
 }
+for _name in FIELDS:
+    # Postings have no payload: Whoosh takes frequencies from their weights.
+    _FIXED_SCHEMA[_name].format = Existence()
 SCHEMA = fields.Schema(**_FIXED_SCHEMA)
-_BLOCK = 4096
-"""Most postings of a block: Whoosh's 128 pay off only for its own searcher, which skips blocks."""
-_UNCOMPRESSED_POSTINGS = 48
 _MAX_KNOWN_LENGTHS = 4096
 _LENGTHS = np.array([byte_to_length(code) for code in range(256)], np.float32)
 
@@ -148,57 +150,39 @@ class StoredSegment:
 def write_segment(data: Segment) -> StoredSegment:
     """Returns a segment of at least one row as Whoosh stores it."""
     storage = MemoryStorage()
-    codec = W3Codec(_BLOCK)
+    codec = W3Codec()
     segment = codec.new_segment(storage, _INDEX_NAME)
-    documents = codec.per_document_writer(storage, segment)
-    row_column = SCHEMA[_ROW_COLUMN].column_type
-    lengths = {field: data.lengths[field].astype(int).tolist() for field in FIELDS}
-    for docnum, row in enumerate(data.rows.tolist()):
-        documents.start_doc(docnum)
-        for field in FIELDS:
-            documents.add_field(field, SCHEMA[field], None, lengths[field][docnum])
-        documents.add_column_value(_ROW_COLUMN, row_column, row)
-        documents.finish_doc()
-    documents.close()
-    _write_postings(codec.field_writer(storage, segment), data, lengths)
     segment.set_doc_count(len(data.rows))
+    _write_stored_fields(codec.per_document_writer(storage, segment), len(data.rows))
+    segment._fieldlengths = {
+        field: int(total) for field, total in data.total_lengths.items() if total
+    }
+    codes = {field: _length_codes(data.lengths[field]) for field in FIELDS}
+    lengths = {f"_{field}_len": values for field, values in codes.items() if values.any()}
+    for name, values in {**lengths, _ROW_COLUMN: data.rows.astype(">i8")}.items():
+        storage.files[W3Codec.column_filename(segment, name)] = _without_last_zeros(values)
+    postings, terms = postings_and_terms(data, codes)
+    storage.files[segment.make_filename(W3Codec.POSTS_EXT)] = postings
+    storage.files[segment.make_filename(W3Codec.TERMS_EXT)] = terms
     return StoredSegment(storage, segment)
 
 
-def _write_postings(writer: Any, data: Segment, lengths: Mapping[str, list[int]]) -> None:
-    for field in FIELDS:
-        postings = data.field_postings(field)
-        starts, docnums = postings.starts.tolist(), postings.docnums.tolist()
-        weights = postings.counts.astype(float).tolist()
-        writer.start_field(field, SCHEMA[field])
-        for term, start, end in zip(postings.terms, starts, starts[1:], strict=False):
-            writer.start_term(term.encode())
-            _write_term(writer._postwriter, docnums[start:end], weights[start:end], lengths[field])
-            writer.finish_term()
-        writer.finish_field()
+def _write_stored_fields(writer: Any, num_docs: int) -> None:
+    """Writes the column in which Whoosh looks for stored fields; there are none."""
+    writer._doccount = num_docs
+    writer._storedfields = {}
     writer.close()
 
 
-def _write_term(
-    writer: Any, docnums: list[int], weights: list[float], lengths: Sequence[int]
-) -> None:
-    """Hands the postings of a term to Whoosh's block buffer at once, not one by one.
+def _length_codes(lengths: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Returns the bytes that stand for lengths, as ``length_to_byte`` rounds them."""
+    return np.minimum(np.searchsorted(_LENGTHS, lengths), 255).astype(np.uint8)
 
-    ``add_posting`` takes 4 microseconds each, most of the time of writing a segment.
-    """
-    for start in range(0, len(docnums), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        block_lengths = [lengths[docnum] for docnum in docnums[block]]
-        writer._new_block()
-        writer._ids = docnums[block]
-        writer._weights.extend(weights[block])
-        writer._maxweight = max(writer._weights)
-        writer._minlength = min(block_lengths)
-        writer._maxlength = max(block_lengths)
-        # Zlib makes short blocks longer.
-        writer._compression = 3 if len(block_lengths) > _UNCOMPRESSED_POSTINGS else 0
-        if start + _BLOCK < len(docnums):
-            writer._write_block()
+
+def _without_last_zeros(column: NDArray[Any]) -> bytes:
+    """Returns the bytes of a column without the zeros at its end, which Whoosh leaves out."""
+    used = np.flatnonzero(column)
+    return column[: used[-1] + 1 if len(used) else 0].tobytes()
 
 
 def store_index(

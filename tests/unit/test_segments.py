@@ -6,10 +6,20 @@ import tempfile
 import numpy as np
 import pytest
 import whoosh
+from whoosh.codec.whoosh3 import W3Codec
 
 from memory.errors import PackagingError
-from memory.inversion import AnalysedRow, invert, merge
-from memory.segments import MemoryStorage, open_index, store_index, write_segment
+from memory.inversion import AnalysedRow, InvertedSegment, invert, merge
+from memory.posting_blocks import BLOCK
+from memory.posting_lists import FIELDS, FieldPostings
+from memory.segments import (
+    SCHEMA,
+    MemoryStorage,
+    StoredSegment,
+    open_index,
+    store_index,
+    write_segment,
+)
 from memory.stored_terms import _unpickled
 
 
@@ -105,3 +115,176 @@ def test_a_posting_that_would_run_code_is_refused():
 
     with pytest.raises(pickle.UnpicklingError, match="unexpected"):
         _unpickled(pickle.dumps(Harmful()))
+
+
+def written_by_the_codec(data):
+    """Returns (storage, segment) as Whoosh's own writers store rows."""
+    storage = MemoryStorage()
+    codec = W3Codec(BLOCK)
+    segment = codec.new_segment(storage, "MAIN")
+    lengths = {field: data.lengths[field].astype(int).tolist() for field in FIELDS}
+    documents = codec.per_document_writer(storage, segment)
+    for docnum, row in enumerate(data.rows.tolist()):
+        documents.start_doc(docnum)
+        for field in FIELDS:
+            documents.add_field(field, SCHEMA[field], None, lengths[field][docnum])
+        documents.add_column_value("row", SCHEMA["row"].column_type, row)
+        documents.finish_doc()
+    documents.close()
+    terms = codec.field_writer(storage, segment)
+    for field in FIELDS:
+        postings = data.field_postings(field)
+        terms.start_field(field, SCHEMA[field])
+        for term, start, end in zip(
+            postings.terms, postings.starts, postings.starts[1:], strict=False
+        ):
+            terms.start_term(term.encode())
+            for place in range(start, end):
+                docnum, count = int(postings.docnums[place]), int(postings.counts[place])
+                terms.add(docnum, float(count), b"", lengths[field][docnum])
+            terms.finish_term()
+        terms.finish_field()
+    terms.close()
+    segment.set_doc_count(len(data.rows))
+    return storage, segment
+
+
+def columns_of(storage, segment):
+    """Returns column name to content."""
+    prefix = segment.make_filename("")
+    return {
+        name.removeprefix(prefix): bytes(content)
+        for name, content in storage.files.items()
+        if name.endswith(".col")
+    }
+
+
+def blocks_of(matcher):
+    """Yields all Whoosh knows of each block of a posting list, and its postings."""
+    while matcher.is_active():
+        statistics = (
+            matcher._blocklength,
+            matcher.block_max_id(),
+            matcher.block_max_weight(),
+            matcher.block_min_length(),
+            matcher.block_max_length(),
+        )
+        matcher._read_ids()
+        matcher._read_weights()
+        yield statistics, list(matcher._ids), list(matcher._weights)
+        matcher._next_block()
+
+
+def terms_of(storage, segment):
+    """Returns each (field, term) as Whoosh's reader finds it, with its statistics and blocks."""
+    reader = W3Codec().terms_reader(storage, segment)
+    found = {}
+    for field, term in reader.terms():
+        info = reader.term_info(field, term)
+        statistics = (
+            info.weight(),
+            info.doc_frequency(),
+            info.min_length(),
+            info.max_length(),
+            info.max_weight(),
+            info.min_id(),
+            info.max_id(),
+        )
+        matcher = reader.matcher(field, term, SCHEMA[field].format)
+        found[field, term] = statistics, list(blocks_of(matcher))
+    return found
+
+
+def random_rows(rng, *, num_rows, num_words):
+    """Returns rows in which a field may be empty and a few terms occur very often."""
+    words = ["a", "é", "日本語", "🙂", *(f"w{number}" for number in range(num_words))]
+    rows = []
+    for row in rng.permutation(num_rows * 3)[:num_rows].tolist():
+        terms = {
+            field: [words[int(len(words) * place**3)] for place in rng.random(rng.integers(0, 9))]
+            for field in FIELDS[:4]
+        }
+        terms["content"] += ["often"] * int(rng.choice([0, 1, 2, 300, 70_000], p=PORTIONS))
+        rows.append(AnalysedRow(row, terms))
+    return rows
+
+
+PORTIONS = [0.5, 0.3, 0.18, 0.018, 0.002]
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "num_words"), [(1, 3), (2, 3), (60, 30), (200, 400), (700, 8)]
+)
+def test_whoosh_reads_the_same_as_from_what_its_codec_writes(num_rows, num_words):
+    rng = np.random.default_rng(num_rows)
+    data = invert(random_rows(rng, num_rows=num_rows, num_words=num_words))
+    oracle_storage, oracle = written_by_the_codec(data)
+
+    written = write_segment(data)
+
+    segment = written.whoosh_segment
+    storage = MemoryStorage()
+    storage.files.update(written.files())
+    assert terms_of(storage, segment) == terms_of(oracle_storage, oracle)
+    assert columns_of(storage, segment) == columns_of(oracle_storage, oracle)
+    assert segment._fieldlengths == oracle._fieldlengths
+    assert segment.doc_count_all() == oracle.doc_count_all()
+
+
+def test_whoosh_reads_several_blocks_of_a_term_as_from_its_codec():
+    num_rows = BLOCK + 600
+    terms = {row: {"content": ["x"] * (1 + row % 2)} for row in range(num_rows)}
+    terms |= {0: {"content": ["x", "y"]}, num_rows - 1: {"content": ["x", "y"]}}
+    data = invert([AnalysedRow(row, terms[row]) for row in range(num_rows)])
+    oracle_storage, oracle = written_by_the_codec(data)
+
+    written = write_segment(data)
+
+    storage = MemoryStorage()
+    storage.files.update(written.files())
+    found = terms_of(storage, written.whoosh_segment)
+    assert found == terms_of(oracle_storage, oracle)
+    assert len(found["content", b"x"][1]) == 2
+    assert columns_of(storage, written.whoosh_segment) == columns_of(oracle_storage, oracle)
+
+
+def test_documents_that_are_far_apart_are_found_by_us_and_by_whoosh():
+    """Differences of document numbers take one byte, two and four."""
+    docnums = np.array([0, 200, 65_000, 300_000, 300_001], np.int32)
+    postings = FieldPostings(["x"], np.array([0, 5]), docnums, np.ones(5, np.uint16))
+    nothing = invert([]).field_postings("meta")
+    lengths = np.zeros(300_002, np.float32)
+    lengths[docnums] = 1
+    data = InvertedSegment(
+        np.arange(300_002),
+        {field: lengths if field == "content" else 0 * lengths for field in FIELDS},
+        {field: postings if field == "content" else nothing for field in FIELDS},
+    )
+
+    written = write_segment(data)
+
+    storage = MemoryStorage()
+    storage.files.update(written.files())
+    [(_, ids, weights)] = terms_of(storage, written.whoosh_segment)["content", b"x"][1]
+    assert (ids, weights) == (docnums.tolist(), [1] * 5)
+    assert written.postings("content", "x")[0].tolist() == docnums.tolist()
+
+
+def test_a_segment_that_whooshs_codec_wrote_is_read_too():
+    data = invert(random_rows(np.random.default_rng(5), num_rows=80, num_words=20))
+
+    segment = StoredSegment(*written_by_the_codec(data))
+
+    for field in FIELDS:
+        read, expected = segment.field_postings(field), data.field_postings(field)
+        assert read.terms == expected.terms
+        for name in ("starts", "docnums", "counts"):
+            assert getattr(read, name).tolist() == getattr(expected, name).tolist()
+
+
+def test_a_segment_without_any_term_is_written():
+    segment = stored_segment({0: {}, 1: {}})
+
+    assert segment.rows.tolist() == [0, 1]
+    assert segment.field_postings("content").terms == []
+    assert segment.postings("content", "a") is None
