@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 BLOCK = 4096
 """Most postings of a block: Whoosh's 128 pay off only for its own searcher, which skips blocks."""
-_UNCOMPRESSED_POSTINGS = 48
-"""Zlib makes shorter blocks hardly smaller."""
+_UNCOMPRESSED_POSTINGS = 96
+"""Zlib takes a third off the file by longer blocks, and a fortieth more by those half as long."""
 _COMPRESSION = 1
-"""Higher levels take longer for a twentieth of the size."""
+"""Level 6 makes the file a fiftieth smaller and writing half as slow again."""
 
 _MAGIC = b"W3Bl"
 BLOCK_HEAD = np.dtype(
@@ -52,9 +52,7 @@ BLOCK_HEAD = np.dtype(
     ]
 )
 """A block's length and the pickled tuple of what Whoosh needs to know before it reads the block."""
-_EMPTY_HEAD = np.frombuffer(
-    b"\0\0\0\0" + b"\x80\x02(M" + b"\0\0J\0\0\0\0M\0\0K\0K\0K\0t.", np.uint8
-)
+EMPTY_HEAD = np.frombuffer(b"\0\0\0\0" + b"\x80\x02(M" + b"\0\0J\0\0\0\0M\0\0K\0K\0K\0t.", np.uint8)
 DATA_START = b"\x80\x02("
 """Begins the pickled columns: document numbers, occurrences (None if all are 1) and no payloads."""
 _DATA_END = b"N\x87."
@@ -97,7 +95,7 @@ def write_postings(
 
     is_last = np.append(has_magic[1:], np.True_)
     lengths = stored + BLOCK_HEAD.itemsize - 4
-    heads = np.tile(_EMPTY_HEAD, (len(starts), 1))
+    heads = np.tile(EMPTY_HEAD, (len(starts), 1))
     fields = heads.view(BLOCK_HEAD)[:, 0]
     fields["length"] = np.where(is_last, -lengths, lengths)
     fields["count"] = ends - starts

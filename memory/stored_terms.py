@@ -7,18 +7,16 @@ asks for each term in each field of each segment.
 
 from __future__ import annotations
 
-import pickle
-import zlib
 from bisect import bisect_left
-from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from memory.posting_lists import FieldPostings
+from memory.posting_reading import read_block, read_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
     from typing_extensions import Buffer
@@ -82,14 +80,13 @@ class StoredTerms:
     def field_postings(self, field: str) -> FieldPostings:
         """Returns every term of a field."""
         places = self._places_with_prefix(self._prefixes[field])
-        decoded = [self._decoded(place) for place in places]
-        sizes = [len(docnums) for docnums, _ in decoded]
-        none: list[NDArray[Any]] = [np.empty(0)]
+        offsets = np.array(self._offsets[places.start : places.stop], np.int64) + _POSTINGS_HEAD
+        sizes, docnums, counts = self._all_decoded(places, offsets)
         return FieldPostings(
             terms=[self._keys[place][2:].decode() for place in places],
-            starts=np.cumsum([0, *sizes]),
-            docnums=np.concatenate([docnums for docnums, _ in decoded] or none).astype(np.int32),
-            counts=np.concatenate([counts for _, counts in decoded] or none).astype(np.uint16),
+            starts=np.append(0, np.cumsum(sizes)),
+            docnums=docnums.astype(np.int32),
+            counts=counts.astype(np.uint16),
         )
 
     def with_prefix(self, field: str, prefix: str, limit: int) -> list[str]:
@@ -105,52 +102,32 @@ class StoredTerms:
         # No byte of UTF-8 is 0xff.
         return range(first, bisect_left(self._keys, prefix + b"\xff", lo=first))
 
+    def _all_decoded(
+        self, places: range, offsets: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[Any]]:
+        """Returns (numbers of postings, document numbers, occurrences) of neighbouring terms."""
+        if not places:
+            return np.empty(0, np.int64), np.empty(0), np.empty(0)
+        if (read := read_blocks(self._postings_file, offsets)) is not None:
+            return read
+        docnums, counts = zip(*map(self._decoded, places), strict=True)
+        sizes = np.fromiter(map(len, docnums), np.int64, len(docnums))
+        return sizes, np.concatenate(docnums), np.concatenate(counts)
+
     def _decoded(self, place: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        """Decodes the blocks of a term: each a length, a pickled head and pickled columns."""
+        """Decodes the blocks of a term."""
         start = self._offsets[place] + _POSTINGS_HEAD
-        docnums: list[NDArray[np.intp]] = []
-        weights: list[NDArray[np.float32]] = []
+        blocks = []
         is_last = False
         while not is_last:
             length = int.from_bytes(self._postings_file[start : start + 4], signed=True)
             is_last, end = length < 0, start + 4 + abs(length)
-            deltas, block_weights = _block(self._postings_file[start + 4 : end])
-            docnums.append(np.cumsum(deltas, dtype=np.intp))
-            weights.append(np.full(len(deltas), block_weights, np.float32))
+            blocks.append(read_block(self._postings_file[start:end]))
             start = end
-        if len(docnums) == 1:
-            return docnums[0], weights[0]
+        if len(blocks) == 1:
+            return blocks[0]
+        docnums, weights = zip(*blocks, strict=True)
         return np.concatenate(docnums), np.concatenate(weights)
-
-
-def _block(stored: memoryview) -> tuple[tuple[int, ...], tuple[float, ...] | float]:
-    """Returns (differences of document numbers, occurrences) of a block of postings."""
-    stream = BytesIO(stored)
-    is_compressed = _PlainUnpickler(stream).load()[3]
-    columns = stream.read()
-    deltas, weights, _ = _unpickled(zlib.decompress(columns) if is_compressed else columns)
-    return deltas, 1.0 if weights is None else weights
-
-
-def _unpickled(stored: bytes) -> Any:
-    return _PlainUnpickler(BytesIO(stored)).load()
-
-
-class _PlainUnpickler(pickle.Unpickler):
-    """Reads tuples and numbers, and refuses whatever would run code."""
-
-    def find_class(self, module: str, name: str) -> Callable[[], bytes]:
-        """Allows for the empty payload, which the old protocol spells as a call of ``bytes``."""
-        if (module, name) in _EMPTY_PAYLOAD:
-            return _no_payload
-        raise pickle.UnpicklingError(f"unexpected {module}.{name} in a posting")
-
-
-_EMPTY_PAYLOAD = {("__builtin__", "bytes"), ("builtins", "bytes")}
-
-
-def _no_payload() -> bytes:
-    return b""
 
 
 def _numbers(data: bytes, places: NDArray[np.int64], dtype: str) -> list[int]:

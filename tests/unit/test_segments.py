@@ -12,6 +12,7 @@ from memory.errors import PackagingError
 from memory.inversion import AnalysedRow, InvertedSegment, invert, merge
 from memory.posting_blocks import BLOCK
 from memory.posting_lists import FIELDS, FieldPostings
+from memory.posting_reading import unpickled
 from memory.segments import (
     SCHEMA,
     MemoryStorage,
@@ -20,7 +21,6 @@ from memory.segments import (
     store_index,
     write_segment,
 )
-from memory.stored_terms import _unpickled
 
 
 def stored_segment(rows):
@@ -114,7 +114,7 @@ def test_a_posting_that_would_run_code_is_refused():
             return print, ("run",)
 
     with pytest.raises(pickle.UnpicklingError, match="unexpected"):
-        _unpickled(pickle.dumps(Harmful()))
+        unpickled(pickle.dumps(Harmful()))
 
 
 def written_by_the_codec(data):
@@ -195,6 +195,20 @@ def terms_of(storage, segment):
     return found
 
 
+def assert_same_postings(segment, expected):
+    """Compares what is read of all terms at once and of each term alone."""
+    for field in FIELDS:
+        read, postings = segment.field_postings(field), expected.field_postings(field)
+        assert read.terms == postings.terms
+        for name in ("starts", "docnums", "counts"):
+            assert getattr(read, name).tolist() == getattr(postings, name).tolist()
+        for term in postings.terms:
+            docnums, weights = segment.postings(field, term)
+            expected_docnums, expected_weights = expected.postings(field, term)
+            assert docnums.tolist() == expected_docnums.tolist()
+            assert weights.tolist() == expected_weights.tolist()
+
+
 def random_rows(rng, *, num_rows, num_words):
     """Returns rows in which a field may be empty and a few terms occur very often."""
     words = ["a", "é", "日本語", "🙂", *(f"w{number}" for number in range(num_words))]
@@ -229,6 +243,7 @@ def test_whoosh_reads_the_same_as_from_what_its_codec_writes(num_rows, num_words
     assert columns_of(storage, segment) == columns_of(oracle_storage, oracle)
     assert segment._fieldlengths == oracle._fieldlengths
     assert segment.doc_count_all() == oracle.doc_count_all()
+    assert_same_postings(written, data)
 
 
 def test_whoosh_reads_several_blocks_of_a_term_as_from_its_codec():
@@ -245,6 +260,7 @@ def test_whoosh_reads_several_blocks_of_a_term_as_from_its_codec():
     found = terms_of(storage, written.whoosh_segment)
     assert found == terms_of(oracle_storage, oracle)
     assert len(found["content", b"x"][1]) == 2
+    assert_same_postings(written, data)
     assert columns_of(storage, written.whoosh_segment) == columns_of(oracle_storage, oracle)
 
 
@@ -267,7 +283,7 @@ def test_documents_that_are_far_apart_are_found_by_us_and_by_whoosh():
     storage.files.update(written.files())
     [(_, ids, weights)] = terms_of(storage, written.whoosh_segment)["content", b"x"][1]
     assert (ids, weights) == (docnums.tolist(), [1] * 5)
-    assert written.postings("content", "x")[0].tolist() == docnums.tolist()
+    assert_same_postings(written, data)
 
 
 def test_a_segment_that_whooshs_codec_wrote_is_read_too():
@@ -275,11 +291,7 @@ def test_a_segment_that_whooshs_codec_wrote_is_read_too():
 
     segment = StoredSegment(*written_by_the_codec(data))
 
-    for field in FIELDS:
-        read, expected = segment.field_postings(field), data.field_postings(field)
-        assert read.terms == expected.terms
-        for name in ("starts", "docnums", "counts"):
-            assert getattr(read, name).tolist() == getattr(expected, name).tolist()
+    assert_same_postings(segment, data)
 
 
 def test_a_segment_without_any_term_is_written():
