@@ -25,7 +25,7 @@ from memory.stemming import OWN_STEMMERS
 from memory.stop_words import load_stop_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from regex import Match
 
@@ -66,6 +66,15 @@ _STEMMERS = {
 
 LANGUAGES = frozenset(_STEMMERS)
 """Names that ``memory.language`` may take (SPEC S3)."""
+
+# How many letters at the end of a stem its words may spell differently if they are ASCII: ``happi``
+# of happy. One more than half a million words showed; English by the rules of its stemmer.
+# Stemmers of other scripts leave ASCII alone, or shorten it.
+_CHANGED_LETTERS = {"danish": 1, "dutch": 3, "english": 1, "french": 3, "hungarian": 2}
+_CHANGED_LETTERS |= {"italian": 2, "lithuanian": 1, "norwegian": 1, "portuguese": 1, "romanian": 2}
+_CHANGED_LETTERS |= {"spanish": 2, "swedish": 1}
+# These take beginnings off, or change letters in the middle.
+_REWRITTEN = frozenset({"finnish", "german", "indonesian", "irish", "serbian", "turkish"})
 
 MAX_TERM_CHARS = 64
 """Longer terms are cut, in the index and in queries alike."""
@@ -128,6 +137,22 @@ class Analyzer:
                 yield match.start(), match.end(), self._match_terms(match)
             else:
                 yield from _bigram_spans(match[0], match.start())
+
+    def terms_of_pieces(self, pieces: Iterable[str]) -> Iterator[tuple[str, ...]]:
+        """Yields what ``tokens`` returns for each piece of a text, cut where it has white space."""
+        return map(self._piece_terms.__getitem__, pieces)
+
+    def beginnings(self, term: str) -> tuple[str, ...] | None:
+        """Returns strings of which one begins each word, or part, with a term; None if unknown.
+
+        Only for words in ASCII: each in lower case and without its joiners.
+        """
+        if self.language in _REWRITTEN:
+            return None
+        kept = term[: max(1, len(term) - _CHANGED_LETTERS.get(self.language, 0))]
+        if self.language == "english" and len(term) == len("die") and term.endswith("ie"):
+            return kept, f"{term[0]}ying"
+        return (kept,)
 
     def query_words(self, text: str) -> list[tuple[str, ...]]:
         """Returns the distinct words of a query, each with the terms that may stand for it.

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from memory.fusion import TextSide, VectorSide, Weights, fuse
 from memory.messages import Hit
-from memory.snippets import snippet
+from memory.snippets import Snippets
+from memory.text_query import terms_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable
 
     from numpy.typing import NDArray
 
@@ -30,6 +30,7 @@ MAX_SNIPPET_CHARS = 300
 _MIN_CANDIDATES = 200
 _CANDIDATES_PER_FILE = 30
 _WIDENING = 8
+_BATCH_PER_FILE = 4
 # Scores that differ by less differ only by the rounding of float32.
 _SCORE_DIGITS = 6
 _CONTENT_HASH = re.compile(r"(?<!\w)[0-9a-f]{64}(?!\w)", re.IGNORECASE)
@@ -46,12 +47,18 @@ class SearchRules:
     """Takes the place of the other rules."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A chunk that answers."""
+_Ranked = tuple[float, str, int, int]
+"""Score below zero, path, position in the file, number of the hit it was made of: they sort best
+first, ties by path and position. A plain tuple, because many are made and few are shown."""
 
-    rank: tuple[float, str, int]
-    """Score below zero, path, position in the file."""
+
+class _Found(NamedTuple):
+    """A chunk to be shown."""
+
+    path: str
+    position: int
+    """In the file."""
+    score: float
     text_score: float
     vector_score: float
 
@@ -69,14 +76,49 @@ def find_hits(
     """
     if not query.text.strip():
         return ()
-    exact = _with_hash(state, query.text)
+    exact = _with_hash(state, query)
     if exact:
-        return tuple(_hit(state, each, (), analyzer) for each in _by_file(exact, query.limit))
-    if rules.orama is not None:
-        ranked = _as_orama(state, rules.orama, query, vector)
-        terms = analyzer.query_terms(query.text)
-        return tuple(_hit(state, each, terms, analyzer) for each in _by_file(ranked, query.limit))
-    return _Ranker(state, analyzer, rules).hits(query, vector)
+        return _hits(state, exact, Snippets((), analyzer, MAX_SNIPPET_CHARS))
+    if rules.orama is None:
+        return _Ranker(state, analyzer, rules).hits(query, vector)
+    found = _as_orama(state, rules.orama, query, vector)
+    terms = terms_of(analyzer, query.text)
+    return _hits(state, found, Snippets(terms, analyzer, MAX_SNIPPET_CHARS))
+
+
+class _Grouping:
+    """The first hits of each of the first ``limit`` files, in the order they come (SPEC S7)."""
+
+    def __init__(self, limit: int) -> None:
+        self.kept: list[_Ranked] = []
+        self._limit = limit
+        self._per_file: dict[str, int] = {}
+        self._wanted: set[str] = set()
+
+    @property
+    def num_files(self) -> int:
+        return len(self._per_file)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.kept) == MAX_HITS_PER_FILE * self._limit
+
+    @property
+    def wanted(self) -> set[str] | None:
+        """The only files of which another hit would be kept; None while new files may come."""
+        return self._wanted if len(self._per_file) == self._limit else None
+
+    def extend(self, ranked: Iterable[_Ranked]) -> None:
+        """Keeps what there is room for."""
+        per_file, wanted = self._per_file, self._wanted
+        for each in ranked:
+            path = each[1]
+            if path in wanted or (path not in per_file and len(per_file) < self._limit):
+                self.kept.append(each)
+                count = per_file[path] = per_file.get(path, 0) + 1
+                (wanted.add if count < MAX_HITS_PER_FILE else wanted.discard)(path)
+                if not wanted and len(per_file) == self._limit:
+                    return
 
 
 class _Ranker:
@@ -91,72 +133,99 @@ class _Ranker:
         """Ranks the candidates, and more of them if few files hold them all (SPEC S7)."""
         unit = _unit(vector) if vector is not None and self._rules.weights.vector else None
         limit = max(_MIN_CANDIDATES, _CANDIDATES_PER_FILE * query.limit)
-        ranked, terms, cut = self._ranked(query.text, unit, limit)
-        kept = _by_file(ranked, query.limit)
+        fused, terms, cut = self._fused(query.text, unit, limit)
+        kept = _grouped(self._state, fused, query.limit)
         wanted = min(query.limit, self._state.table.num_files)
-        if cut and len({each.rank[1] for each in kept}) < wanted:
-            ranked, terms, _cut = self._ranked(query.text, unit, _WIDENING * limit)
-            kept = _by_file(ranked, query.limit)
-        return tuple(_hit(self._state, each, terms, self._analyzer) for each in kept)
+        if cut and kept.num_files < wanted:
+            fused, terms, _cut = self._fused(query.text, unit, _WIDENING * limit)
+            kept = _grouped(self._state, fused, query.limit)
+        texts, vectors = fused.text_scores, fused.vector_scores
+        found = [
+            _Found(path, position, -below_zero, float(texts[number]), float(vectors[number]))
+            for below_zero, path, position, number in kept.kept
+        ]
+        return _hits(self._state, found, Snippets(terms, self._analyzer, MAX_SNIPPET_CHARS))
 
-    def _ranked(
+    def _fused(
         self, text: str, unit: NDArray[np.float32] | None, limit: int
-    ) -> tuple[Iterator[_Found], Collection[str], bool]:
-        """Returns the candidates best first, the terms of the query, and whether some were cut."""
-        texts = self._state.text.search(text, limit=limit)
-        vectors, rules = self._vector_side(texts.rows, unit, limit), self._rules
+    ) -> tuple[FusedHits, Collection[str], bool]:
+        """Returns the candidates, the terms of the query, and whether some were cut."""
+        rules = self._rules
+        texts = self._state.text.search(text, limit=limit) if rules.weights.text else None
+        vectors = self._vector_side(texts, unit, limit)
         fused = fuse(
-            _text_side(texts),
+            # A query without a known term has no best possible score, and no hits either.
+            TextSide(texts.rows, texts.scores, texts.best_possible or 1.0) if texts else None,
             vectors,
             weights=rules.weights,
             floor=rules.floor,
             noise=rules.noise,
         )
-        cut = len(texts.rows) >= limit or (vectors is not None and len(vectors.rows) >= limit)
-        return self._best_first(fused), texts.terms, cut
-
-    def _best_first(self, fused: FusedHits) -> Iterator[_Found]:
-        below_zero = (-np.round(fused.scores, _SCORE_DIGITS)).tolist()
-        owners = map(self._state.table.owner, fused.rows.tolist())
-        ranks = [
-            (score, *owner, number)
-            for number, (score, owner) in enumerate(zip(below_zero, owners, strict=True))
-        ]
-        # As plain tuples: this runs for hundreds of candidates, of which a few are shown.
-        for *rank, number in sorted(ranks):
-            yield _Found(
-                (rank[0], rank[1], rank[2]),
-                float(fused.text_scores[number]),
-                float(fused.vector_scores[number]),
-            )
+        cut = any(side is not None and len(side.rows) >= limit for side in (texts, vectors))
+        return fused, texts.terms if texts else terms_of(self._analyzer, text), cut
 
     def _vector_side(
-        self, text_rows: NDArray[np.int64], unit: NDArray[np.float32] | None, limit: int
+        self, texts: TextHits | None, unit: NDArray[np.float32] | None, limit: int
     ) -> VectorSide | None:
         """Returns the most similar rows, and the cosines of what the text side found."""
         if unit is None:
             return None
         vectors = self._state.vectors
         rows, similarities = vectors.search(unit, limit=limit)
-        if self._rules.weights.text:
-            others = np.setdiff1d(text_rows, rows)
+        if texts is not None:
+            others = np.setdiff1d(texts.rows, rows, assume_unique=True)
             rows = np.concatenate((rows, others))
             similarities = np.concatenate((similarities, vectors.similarities(others, unit)))
         return VectorSide(rows, similarities)
 
 
+def _grouped(state: IndexState, fused: FusedHits, limit: int) -> _Grouping:
+    """Returns the hits to be shown.
+
+    The best are taken first, with all that tie with the last of them. Of the rest, mostly only
+    further hits of files that are there already can be shown.
+    """
+    grouping = _Grouping(limit)
+    below_zero = -fused.scores.round(_SCORE_DIGITS)
+    order = below_zero.argsort()
+    ranked = below_zero[order]
+    scores, numbers, rows = ranked.tolist(), order.tolist(), fused.rows[order].tolist()
+    begin, size = 0, _BATCH_PER_FILE * limit
+    while begin < len(rows) and not grouping.is_full:
+        last = scores[min(begin + size, len(rows)) - 1]
+        end = int(ranked.searchsorted(last, side="right"))
+        owners = map(state.table.owner, rows[begin:end])
+        places: Iterable[tuple[int, tuple[str, int]]] = enumerate(owners, begin)
+        wanted = grouping.wanted
+        if wanted is not None:
+            places = [place for place in places if place[1][0] in wanted]
+        batch = [(scores[place], *owner, numbers[place]) for place, owner in places]
+        grouping.extend(sorted(batch))
+        begin, size = end, _WIDENING * size
+    return grouping
+
+
 def _as_orama(
     state: IndexState, orama: OramaRanking, query: Query, vector: NDArray[np.float32] | None
-) -> Iterator[_Found]:
+) -> list[_Found]:
     hits = orama.search(state, query.text, _unit(vector) if vector is not None else None)
-    # As plain numbers, see ``_best_first``.
-    for row, score, *sides in zip(*(array.tolist() for array in hits), strict=True):
-        yield _Found((-score, *state.table.owner(row)), *sides)
-
-
-def _text_side(texts: TextHits) -> TextSide:
-    # A query without a known term has no best possible score, and no hits either.
-    return TextSide(texts.rows, texts.scores, texts.best_possible or 1.0)
+    grouping = _Grouping(query.limit)
+    owners = map(state.table.owner, hits.rows.tolist())
+    # In their order. As plain numbers: this runs for every chunk, of which a few are shown.
+    grouping.extend(
+        (-score, *owner, number)
+        for number, (score, owner) in enumerate(zip(hits.scores.tolist(), owners, strict=True))
+    )
+    return [
+        _Found(
+            path,
+            position,
+            -below_zero,
+            float(hits.text_scores[number]),
+            float(hits.vector_scores[number]),
+        )
+        for below_zero, path, position, number in grouping.kept
+    ]
 
 
 def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -167,43 +236,34 @@ def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
     return (vector / norm).astype(np.float32)
 
 
-def _with_hash(state: IndexState, text: str) -> list[_Found]:
-    hashes = {match[0].lower() for match in _CONTENT_HASH.finditer(text)}
+def _with_hash(state: IndexState, query: Query) -> list[_Found]:
+    hashes = {match[0].lower() for match in _CONTENT_HASH.finditer(query.text)}
     owners = sorted(
         state.table.owner(row)
         for name in hashes
         for row in state.table.rows_with(bytes.fromhex(name))
     )
-    return [_Found((-1.0, *owner), 1.0, 0.0) for owner in owners]
+    grouping = _Grouping(query.limit)
+    grouping.extend((-1.0, *owner, 0) for owner in owners)
+    return [_Found(path, position, 1.0, 1.0, 0.0) for _, path, position, _ in grouping.kept]
 
 
-def _by_file(ranked: Iterable[_Found], limit: int) -> list[_Found]:
-    """Returns the first hits of each of the first ``limit`` files, in the given order."""
-    kept: list[_Found] = []
-    per_file: Counter[str] = Counter()
-    for each in ranked:
-        path = each.rank[1]
-        if per_file[path] < MAX_HITS_PER_FILE and (path in per_file or len(per_file) < limit):
-            per_file[path] += 1
-            kept.append(each)
-            if len(kept) == MAX_HITS_PER_FILE * limit:
-                break
-    return kept
+def _hits(state: IndexState, found: Iterable[_Found], snippets: Snippets) -> tuple[Hit, ...]:
+    return tuple(_hit(state, each, snippets) for each in found)
 
 
-def _hit(state: IndexState, found: _Found, terms: Collection[str], analyzer: Analyzer) -> Hit:
-    below_zero, path, position = found.rank
-    packed = state.table[path].packed
-    chunk, summary = packed.chunk(position), packed.summary
+def _hit(state: IndexState, found: _Found, snippets: Snippets) -> Hit:
+    packed = state.table[found.path].packed
+    chunk, summary = packed.chunk(found.position), packed.summary
     return Hit(
-        path=path,
+        path=found.path,
         headlines=chunk.headlines,
         start_line=chunk.start_line,
         end_line=chunk.end_line,
-        score=-below_zero,
+        score=found.score,
         text_score=found.text_score,
         vector_score=found.vector_score,
-        snippet=snippet(chunk.content, terms, analyzer, limit=MAX_SNIPPET_CHARS),
+        snippet=snippets.of(chunk.content),
         mtime_ns=summary.mtime_ns,
         size=summary.size,
     )

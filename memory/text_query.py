@@ -64,8 +64,7 @@ def search(collection: Collection, analyzer: Analyzer, text: str, *, limit: int)
         text: Anything; bounded here (``MAX_QUERY_CHARS``, ``MAX_QUERY_TERMS``).
         limit: Most rows, at least 1.
     """
-    if len(text) > MAX_QUERY_CHARS:
-        text = f"{text[: MAX_QUERY_CHARS // 2]}\n{text[-MAX_QUERY_CHARS // 2 :]}"
+    text = _bounded(text)
     words = _telling_words(collection, analyzer, text)
     terms = tuple(dict.fromkeys(term for word in words for term in word))
     found = [collection.look_up(term, ALL_FIELDS) for term in terms]
@@ -76,6 +75,17 @@ def search(collection: Collection, analyzer: Analyzer, text: str, *, limit: int)
     wanted += _path_beginnings(collection, analyzer.last_word(text), idfs)
     rows, scores = collection.best(wanted, limit)
     return TextHits(rows, scores, best_possible, terms)
+
+
+def terms_of(analyzer: Analyzer, text: str) -> list[str]:
+    """Returns the first terms of a query, as bounded as in ``search``, without a look-up."""
+    return analyzer.query_terms(_bounded(text), MAX_QUERY_TERMS)
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= MAX_QUERY_CHARS:
+        return text
+    return f"{text[: MAX_QUERY_CHARS // 2]}\n{text[-MAX_QUERY_CHARS // 2 :]}"
 
 
 def _telling_words(

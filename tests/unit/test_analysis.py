@@ -262,3 +262,46 @@ def test_spans_lie_in_order_inside_the_text(text):
 @given(st.text())
 def test_whatever_is_indexed_is_found_by_the_same_text(text):
     assert set(ENGLISH.query_terms(text, limit=10_000)) <= set(ENGLISH.tokens(text))
+
+
+@pytest.mark.parametrize(
+    ("language", "word"),
+    [
+        ("english", "hoping"),
+        ("english", "dying"),
+        ("english", "skies"),
+        ("english", "possibility"),
+        ("dutch", "waarheden"),
+        ("french", "violemment"),
+        ("french", "medications"),
+        ("spanish", "soluciones"),
+        ("swedish", "bilar"),
+        ("russian", "linux"),
+    ],
+)
+def test_a_term_tells_how_its_words_begin(language, word):
+    analyzer = Analyzer(language)
+    (term,) = analyzer.tokens(word)
+
+    assert word.startswith(analyzer.beginnings(term))
+
+
+@pytest.mark.parametrize(
+    ("language", "word"),
+    [("german", "haeuser"), ("irish", "bhean"), ("indonesian", "menuduhnya"), ("serbian", "njega")],
+)
+def test_languages_that_rewrite_words_do_not_tell_how_they_begin(language, word):
+    analyzer = Analyzer(language)
+    (term,) = analyzer.tokens(word)
+
+    assert not word.startswith(term[:3])
+    assert analyzer.beginnings(term) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "one two", "e-mail, 3.14 getCode2", "caf\u00e9 \u732b\u72ac \U0001f600!"]
+)
+def test_pieces_between_spaces_have_the_terms_of_the_text(text):
+    pieces = ENGLISH.terms_of_pieces(text.split())
+
+    assert [term for terms in pieces for term in terms] == ENGLISH.tokens(text)
