@@ -88,26 +88,28 @@ def fuse(
     Source:
         ARCHITECTURE.md, "Scores".
     """
-    shares = np.array(
-        (weights.text if text is not None else 0.0, weights.vector if vectors is not None else 0.0)
-    )
-    text = text if text is not None and shares[0] else _NO_TEXT
-    vectors = vectors if vectors is not None and shares[1] else _NO_VECTORS
-    rows = np.union1d(text.rows, vectors.rows)
-    bm25 = _spread(text.scores, text.rows, rows)
-    cosines = _spread(vectors.similarities, vectors.rows, rows)
+    text_share = weights.text if text is not None else 0.0
+    vector_share = weights.vector if vectors is not None else 0.0
+    text = text if text is not None and text_share else _NO_TEXT
+    vectors = vectors if vectors is not None and vector_share else _NO_VECTORS
+    rows = _union(text.rows, vectors.rows)
+    bm25, cosines = np.zeros(len(rows)), np.zeros(len(rows))
+    cosines[rows.searchsorted(vectors.rows)] = vectors.similarities
     kept = cosines >= floor
-    kept[np.searchsorted(rows, text.rows)] = True
-    rows, bm25, cosines = rows[kept], bm25[kept], cosines[kept]
+    places = rows.searchsorted(text.rows)
+    bm25[places] = text.scores
+    kept[places] = True
+    chosen = kept.nonzero()[0]
+    rows, bm25, cosines = rows[chosen], bm25[chosen], cosines[chosen]
 
-    coverage = np.clip(bm25 / text.best_possible, 0, 1)
-    relevance = np.clip((cosines - noise) / (1 - noise), 0, 1)
-    sides = np.stack((_by_maximum(bm25), _by_maximum(cosines)))
+    coverage = np.minimum(bm25 / text.best_possible, 1)
+    relevance = np.minimum(np.maximum((cosines - noise) / (1 - noise), 0), 1)
     # The stronger side counts in full, an equal one too, a weaker one less.
-    exponents = shares / (shares.max() or 1)
-    wrong = (1 - coverage) ** exponents[0] * (1 - relevance) ** exponents[1]
+    most = max(text_share, vector_share) or 1
+    wrong = (1 - coverage) ** (text_share / most) * (1 - relevance) ** (vector_share / most)
     level = 1 - wrong.min(initial=1)
-    ranks = shares @ sides / (shares.sum() or 1)
+    ranks = text_share * _by_maximum(bm25) + vector_share * _by_maximum(cosines)
+    ranks /= text_share + vector_share or 1
     return FusedHits(rows, np.sqrt(ranks) * level, coverage, cosines)
 
 
@@ -115,13 +117,13 @@ _NO_TEXT = TextSide(np.empty(0, np.int64), np.empty(0, np.float32), 1.0)
 _NO_VECTORS = VectorSide(np.empty(0, np.int64), np.empty(0, np.float32))
 
 
-def _spread(
-    values: NDArray[np.float32], at: NDArray[np.int64], rows: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Returns the values in the order of ``rows``, 0 where there is none."""
-    spread = np.zeros(len(rows), np.float64)
-    spread[np.searchsorted(rows, at)] = values
-    return spread
+def _union(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns the distinct rows, ascending; ``np.union1d`` takes several times as long."""
+    every = np.concatenate((one, other))
+    every.sort()
+    first = np.ones(len(every), np.bool_)
+    np.not_equal(every[1:], every[:-1], out=first[1:])
+    return every[first]
 
 
 def _by_maximum(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -173,10 +173,20 @@ class _Ranker:
         vectors = self._state.vectors
         rows, similarities = vectors.search(unit, limit=limit)
         if texts is not None:
-            others = np.setdiff1d(texts.rows, rows, assume_unique=True)
+            others = _without(texts.rows, rows)
             rows = np.concatenate((rows, others))
             similarities = np.concatenate((similarities, vectors.similarities(others, unit)))
         return VectorSide(rows, similarities)
+
+
+def _without(rows: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns the rows that are not known; ``np.setdiff1d`` takes several times as long."""
+    if not len(known):
+        return rows
+    ascending = np.sort(known)
+    places = np.minimum(ascending.searchsorted(rows), len(known) - 1)
+    others: NDArray[np.int64] = rows[ascending[places] != rows]
+    return others
 
 
 def _grouped(state: IndexState, fused: FusedHits, limit: int) -> _Grouping:
@@ -188,19 +198,20 @@ def _grouped(state: IndexState, fused: FusedHits, limit: int) -> _Grouping:
     grouping = _Grouping(limit)
     below_zero = -fused.scores.round(_SCORE_DIGITS)
     order = below_zero.argsort()
-    ranked = below_zero[order]
-    scores, numbers, rows = ranked.tolist(), order.tolist(), fused.rows[order].tolist()
+    rows, below_zero = fused.rows[order], below_zero[order]
     begin, size = 0, _BATCH_PER_FILE * limit
-    while begin < len(rows) and not grouping.is_full:
-        last = scores[min(begin + size, len(rows)) - 1]
-        end = int(ranked.searchsorted(last, side="right"))
-        owners = map(state.table.owner, rows[begin:end])
-        places: Iterable[tuple[int, tuple[str, int]]] = enumerate(owners, begin)
+    while begin < len(order) and not grouping.is_full:
+        last = below_zero[min(begin + size, len(order)) - 1]
+        end = int(below_zero.searchsorted(last, side="right"))
+        owners = list(map(state.table.owner, rows[begin:end].tolist()))
         wanted = grouping.wanted
         if wanted is not None:
-            places = [place for place in places if place[1][0] in wanted]
-        batch = [(scores[place], *owner, numbers[place]) for place, owner in places]
-        grouping.extend(sorted(batch))
+            places = [place for place, owner in enumerate(owners) if owner[0] in wanted]
+        else:
+            places = list(range(len(owners)))
+        scores, numbers = below_zero[begin:end][places], order[begin:end][places]
+        batch = zip(scores.tolist(), places, numbers.tolist(), strict=True)
+        grouping.extend(sorted((score, *owners[place], number) for score, place, number in batch))
         begin, size = end, _WIDENING * size
     return grouping
 

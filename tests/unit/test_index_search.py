@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from memory.errors import DimensionMismatch
 from memory.fusion import Weights
@@ -163,6 +165,50 @@ def test_ties_are_ordered_by_path_and_position():
     assert [(hit.path, hit.start_line) for hit in hits] == [
         (f"{name}.md", line) for name in "abc" for line in (1, 4)
     ]
+
+
+@settings(max_examples=15)
+@given(
+    st.dictionaries(
+        st.sampled_from([f"{name}.md" for name in "abcdefgh"]),
+        st.lists(st.sampled_from([0.2, 0.52, 0.55, 0.6, 0.9]), min_size=1, max_size=12),
+        min_size=1,
+    ),
+    st.integers(1, 5),
+)
+def test_the_order_is_that_of_all_hits_sorted_then_grouped(cosines, limit):
+    """SPEC S7, however many candidates are looked at before."""
+    files = [
+        (path, {f"{path} {number}.": cosine for number, cosine in enumerate(sections)})
+        for path, sections in cosines.items()
+    ]
+    index = directed(*files, settings=IndexSettings(min_similarity=0.5, weights=Weights(0, 1)))
+
+    shown: dict[str, int] = {}
+    expected = []
+    for cosine, path, number in sorted(
+        (-cosine, path, number)
+        for path, sections in cosines.items()
+        for number, cosine in enumerate(sections)
+        if cosine > 0.5
+    ):
+        if shown.get(path, 0) < 3 and (path in shown or len(shown) < limit):
+            shown[path] = shown.get(path, 0) + 1
+            expected.append((path, f"{path} {number}.", -cosine))
+
+    hits = index.search(Query("any", limit), FIRST_AXIS).hits
+    assert [(hit.path, hit.snippet, round(hit.vector_score, 5)) for hit in hits] == expected
+
+
+def test_a_text_side_that_is_switched_off_is_not_searched(monkeypatch):
+    index = directed(
+        ("a.md", {f"{'A reddish animal. ' * 30} fox": 0.9}),
+        settings=IndexSettings(weights=Weights(0, 1)),
+    )
+    monkeypatch.setattr("memory.text_index.TextIndex.search", None)
+
+    (hit,) = index.search(Query("foxes", 5), FIRST_AXIS).hits
+    assert hit.snippet.endswith("fox")
 
 
 def test_a_content_hash_finds_its_chunks_exactly():
