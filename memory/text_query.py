@@ -7,9 +7,11 @@ language. It is not useful for exact look-ups by hash or path, nor for phrases.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from memory.postings import K1, Boosts
+from memory.top_documents import QueryTerm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 
     from memory.analysis import Analyzer
     from memory.postings import Collection
-    from memory.top_documents import QueryTerm
 
 FIELD_BOOSTS = {"path": 1.0, "headlines": 1.0, "context": 0.25, "content": 1.0, "meta": 1.0}
 """What a match in each field counts, relative to one in the content.
@@ -35,6 +36,7 @@ MAX_QUERY_CHARS = 16_384
 ALL_FIELDS = Boosts(tuple(sorted(FIELD_BOOSTS.items())))
 """Where a word is looked for."""
 _PATH_BEGINNINGS = Boosts((("path", 0.5),))
+_MOST_OF_A_FIELD = (K1 + 1) * max(FIELD_BOOSTS.values())
 _MAX_CANDIDATE_WORDS = 512
 _MIN_PREFIX_CHARS = 3
 _MAX_PREFIX_TERMS = 16
@@ -66,15 +68,58 @@ def search(collection: Collection, analyzer: Analyzer, text: str, *, limit: int)
     """
     text = _bounded(text)
     words = _telling_words(collection, analyzer, text)
-    terms = tuple(dict.fromkeys(term for word in words for term in word))
-    found = [collection.look_up(term, ALL_FIELDS) for term in terms]
-    idfs = {term: idf for term, (idf, _) in zip(terms, found, strict=True)}
+    terms = dict.fromkeys(term for word in words for term in word)
+    continued = {} if text.isascii() else _continued(collection, analyzer, text, terms)
+    idfs: dict[str, float] = {}
+    wanted: list[QueryTerm] = []
+    for term in terms:
+        idfs[term], found = _look_up(collection, (term, *continued.get(term, ())))
+        wanted += found
     best_possible = sum(_best_possible(word, idfs) or collection.idf(0) for word in words)
-    best_possible *= (K1 + 1) * max(FIELD_BOOSTS.values())
-    wanted = [term for _, term in found if term is not None]
+    best_possible *= _MOST_OF_A_FIELD
     wanted += _path_beginnings(collection, analyzer.last_word(text), idfs)
     rows, scores = collection.best(wanted, limit)
-    return TextHits(rows, scores, best_possible, terms)
+    return TextHits(rows, scores, best_possible, (*terms, *chain.from_iterable(continued.values())))
+
+
+def _look_up(
+    collection: Collection, spellings: tuple[str, ...]
+) -> tuple[float, Sequence[QueryTerm]]:
+    """Returns the inverse document frequency of a word, and what its spellings add.
+
+    It is that of the most frequent one, for all of them: a rare one tells no more than the others.
+    """
+    looked_up = [collection.look_up(spelling, ALL_FIELDS) for spelling in spellings]
+    found = [(idf, term) for idf, term in looked_up if term is not None]
+    if len(found) < 2:  # noqa: PLR2004 - nothing to be made equal
+        return (found[0][0], [found[0][1]]) if found else (0.0, ())
+    least = min(idf for idf, _ in found)
+    return least, [QueryTerm(least, term.ranges) for _, term in found]
+
+
+def _continued(
+    collection: Collection, analyzer: Analyzer, text: str, terms: Mapping[str, None]
+) -> dict[str, list[str]]:
+    """Returns the terms that lone characters of a query stand for besides themselves.
+
+    A text in a script without spaces is indexed as pairs of characters. The most frequent pairs
+    are taken, ``MAX_QUERY_TERMS`` in all.
+    """
+    lone = [each for each in analyzer.prefix_words(text) if each in terms]
+    found: dict[str, list[str]] = {}
+    most_pairs = _MAX_CANDIDATE_WORDS // max(len(lone), 1)
+    for character in lone:
+        pairs = {
+            pair
+            for field, _ in ALL_FIELDS.by_field
+            for pair in collection.terms_with_prefix(field, character, most_pairs)
+        }
+        frequencies = {
+            pair: collection.doc_frequency(pair, ALL_FIELDS) for pair in pairs.difference(terms)
+        }
+        by_frequency = sorted(sorted(frequencies), key=frequencies.__getitem__, reverse=True)
+        found[character] = by_frequency[: MAX_QUERY_TERMS // len(lone)]
+    return found
 
 
 def terms_of(analyzer: Analyzer, text: str) -> list[str]:

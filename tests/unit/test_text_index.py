@@ -76,6 +76,46 @@ def test_words_of_the_path_are_found_alone():
     assert found(index, "alice") == found(index, "smith") == found(index, "AliceSmith") == [1]
 
 
+@pytest.mark.parametrize("text", ["猫在家里", "我的猫在家", "这是我的猫", "猫", "a 猫!"])
+@pytest.mark.parametrize("field", ["path", "headlines", "context", "content", "meta"])
+def test_a_lone_character_is_found_wherever_it_stands(text, field):
+    """SPEC S3: runs without spaces are indexed as pairs of characters."""
+    rows = [text_row(1, "我的犬在家"), TextRow(**_blank(2) | {field: text})]
+
+    assert found(index_of(*rows), "猫") == [2]
+    assert found(index_of(*rows), "about 猫 and zebra") == [2]
+
+
+def test_the_pairs_that_a_lone_character_stands_for_are_named():
+    hits = index_of(text_row(1, "猫在家, 小猫"), text_row(2, "犬在家")).search("猫", limit=5)
+
+    assert sorted(hits.terms) == ["猫", "猫在"]
+
+
+def test_a_longer_run_is_not_looked_up_as_beginnings():
+    index = index_of(text_row(1, "猫在家"), text_row(2, "在家猫"), text_row(3, "家具"))
+
+    assert found(index, "在家") == [1, 2]
+    assert index.search("在家", limit=5).terms == ("在家",)
+
+
+def test_rare_pairs_tell_no_more_than_frequent_ones():
+    """One document in four has the rare pair, three the frequent one."""
+    index = index_of(*(text_row(row, text) for row, text in enumerate(["猫甲乙", *["猫丙丁"] * 3])))
+    hits = index.search("猫", limit=5)
+
+    assert hits.scores.tolist() == pytest.approx([float(hits.scores[0])] * 4)
+    assert float(hits.scores[0]) <= hits.best_possible
+
+
+def test_a_query_of_many_lone_characters_is_bounded():
+    characters = [chr(0x4E00 + number) for number in range(100)]
+    pairs = [f"{one}{other}" for one in characters[:20] for other in characters]
+    index = index_of(text_row(1, " ".join(pairs)))
+
+    assert len(index.search(" ".join(characters), limit=5).terms) <= 2 * MAX_QUERY_TERMS
+
+
 def test_the_last_word_is_a_prefix_in_the_path_only():
     index = index_of(
         text_row(1, path="people/alice.md"), text_row(2, "alice in the content", path="b.md")
