@@ -15,12 +15,13 @@ from memory.analysis import Analyzer
 from memory.checks import DumpRow, dump
 from memory.chunk_limits import chunk_limits
 from memory.embedding_input import compose
+from memory.errors import SnapshotMissing
 from memory.globs import Globs
 from memory.index import IndexSettings, MemoryIndex
 from memory.markdown import parse_file
 from memory.messages import FileUpdate
 from memory.providers.factory import model_info, open_embedder
-from memory.snapshot import SnapshotFile, write
+from memory.reader import SnapshotReader
 from memory.workspace import SourceFile, Workspace
 
 if TYPE_CHECKING:
@@ -100,17 +101,13 @@ class Running:
         eventually(lambda: self.get(self.system.named()[name].ping.remote()) not in (0, old))
 
     def live_dump(self) -> list[DumpRow]:
-        """Reads the live index through a snapshot, as a restart would."""
-        parts = self.get(self.system.keeper.snapshot.remote())
-        path = self.locations.data / "live-copy.msp"
-        write(path, parts, saved_at=0.0)
+        """Reads what is on disk, which is the live index once a change was answered."""
         info = model_info("local", self.settings.memory.embeddings.model)
-        with SnapshotFile(path) as snapshot:
-            index = MemoryIndex.restore(
-                snapshot, info, Analyzer("english"), IndexSettings(), epoch="copy"
-            )
-        path.unlink()
-        return dump(index)
+        try:
+            with SnapshotReader(self.locations.data) as reader:
+                return dump(reader.open_index(self.settings.memory, info))
+        except SnapshotMissing:
+            return []
 
     def wait_until_equal(self) -> None:
         """Waits until the live index equals a fresh build of the workspace."""
