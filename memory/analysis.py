@@ -161,9 +161,9 @@ class Analyzer:
         without spaces is a word by itself; see ``prefix_words``.
         """
         every: dict[tuple[str, ...], bool] = {}
-        for match in WORD.finditer(text):
+        for match in _words(text):
             terms = self._match_terms(match)
-            if match["spaceless"] is not None:
+            if match.lastgroup == "spaceless":
                 # The last character alone is only for the index to look up.
                 every |= dict.fromkeys(((term,) for term in terms[:-1] or terms), False)
             elif terms:
@@ -192,13 +192,16 @@ class Analyzer:
 
         Empty if it is a function word, an emoji or of a script that is analysed into bigrams.
         """
-        last = next(iter(deque(WORD.finditer(text[-_LAST_WORD_CHARS:]), maxlen=1)), None)
-        if last is None or last.lastgroup is not None:
+        words = deque(_words(text[-_LAST_WORD_CHARS:]), maxlen=1)
+        if not words or words[0].lastgroup is not None:
             return ""
-        return "" if self._is_stop_word(last[0]) else self._folded(last[0])
+        last = words[0][0]
+        return "" if self._is_stop_word(last) else self._folded(last)
 
     def _is_stop_word(self, word: str) -> bool:
         """Tells whether a word, or each part of a contraction such as ``d'un``, says nothing."""
+        if word.isascii() and word.isalpha():
+            return word.lower() in self._stop_words
         if self._folded(word) in self._stop_words:
             return True
         split = _APOSTROPHE.split(word)
@@ -211,7 +214,7 @@ class Analyzer:
             words = map(self._match_terms, WORD.finditer(piece))
         return tuple(chain.from_iterable(words))
 
-    def _match_terms(self, match: Match[str]) -> tuple[str, ...]:
+    def _match_terms(self, match: Match[str] | re.Match[str]) -> tuple[str, ...]:
         if match.lastgroup is None:
             return self._word_terms[match[0]]
         if match["emoji"] is not None:
@@ -241,6 +244,11 @@ class Analyzer:
 
     def _folded(self, word: str) -> str:
         return without_accents(self._lower(joined(word)[:MAX_TERM_CHARS]))[:MAX_TERM_CHARS]
+
+
+def _words(text: str) -> Iterator[Match[str] | re.Match[str]]:
+    """Yields the words of a text; ``lastgroup`` names what is none of letters."""
+    return ASCII_WORD.finditer(text) if text.isascii() else WORD.finditer(text)
 
 
 class _TermCache(dict[str, tuple[str, ...]]):

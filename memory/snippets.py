@@ -18,7 +18,7 @@ _LONGEST_WORD = 30
 _JOINERS = b"-.'@&_,"
 """What may stand inside a word of ASCII text, and is not in its terms."""
 _JOINED = re.compile(rb"[^ ][-.'@&_,](?=[0-9a-z])")
-_TO_LOWER = bytes(range(256)).lower()
+_ASCII_SPACES = "\n\t\r\v\f\x1c\x1d\x1e\x1f"
 _SMALL = frozenset(b"abcdefghijklmnopqrstuvwxyz")
 _INSIDE_WORDS = _SMALL.union(b"0123456789")
 
@@ -114,7 +114,7 @@ def _pieces_with(beginnings: Sequence[bytes], text: str) -> list[tuple[int, str]
         text: ASCII.
     """
     encoded = text.encode()
-    lower = encoded.translate(_TO_LOWER)
+    lower = encoded.lower()
     bounds: dict[int, int] = {}
     for beginning in beginnings:
         at = lower.find(beginning)
@@ -141,11 +141,15 @@ def _add_piece(bounds: dict[int, int], text: bytes, at: int) -> int:
 
 def _on_one_line(content: str) -> str:
     """Returns a text with one space in the place of all white space, none at its ends."""
-    text = content.replace("\n", " ")
-    while "  " in text:
-        text = text.replace("  ", " ")
-    # What can be printed has no other white space; to split takes several times as long.
-    return text.strip(" ") if text.isprintable() else " ".join(text.split())
+    if not content.isascii():
+        return " ".join(content.split())
+    # To split takes several times as long.
+    for space in _ASCII_SPACES:
+        if space in content:
+            content = content.replace(space, " ")
+    while "  " in content:
+        content = content.replace("  ", " ")
+    return content.strip(" ")
 
 
 def _densest(matches: Sequence[_Match], limit: int) -> tuple[int, int]:
