@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from memory.snippets import Snippets
 from memory.text_query import terms_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -203,17 +204,28 @@ def _grouped(state: IndexState, fused: FusedHits, limit: int) -> _Grouping:
     while begin < len(order) and not grouping.is_full:
         last = below_zero[min(begin + size, len(order)) - 1]
         end = int(below_zero.searchsorted(last, side="right"))
-        owners = list(map(state.table.owner, rows[begin:end].tolist()))
-        wanted = grouping.wanted
+        candidates, wanted = rows[begin:end].tolist(), grouping.wanted
         if wanted is not None:
-            places = [place for place, owner in enumerate(owners) if owner[0] in wanted]
+            places = _places_in(state, candidates, wanted)
         else:
-            places = list(range(len(owners)))
+            places = list(range(len(candidates)))
         scores, numbers = below_zero[begin:end][places], order[begin:end][places]
-        batch = zip(scores.tolist(), places, numbers.tolist(), strict=True)
-        grouping.extend(sorted((score, *owners[place], number) for score, place, number in batch))
+        owners = (state.table.owner(candidates[place]) for place in places)
+        batch = zip(scores.tolist(), owners, numbers.tolist(), strict=True)
+        grouping.extend(sorted((score, *owner, number) for score, owner, number in batch))
         begin, size = end, _WIDENING * size
     return grouping
+
+
+def _places_in(state: IndexState, rows: Sequence[int], paths: Collection[str]) -> list[int]:
+    """Returns the places of the rows that some files own."""
+    owned = [state.table[path].rows for path in paths]
+    if sum(map(len, owned)) > len(rows):
+        owners = enumerate(map(state.table.owner, rows))
+        return [place for place, owner in owners if owner[0] in paths]
+    # Mostly fewer than the rows, each of which would have to be looked up far away in memory.
+    known = frozenset(chain.from_iterable(owned))
+    return [place for place, row in enumerate(rows) if row in known]
 
 
 def _as_orama(
