@@ -19,6 +19,8 @@ _JOINERS = b"-.'@&_,"
 """What may stand inside a word of ASCII text, and is not in its terms."""
 _JOINED = re.compile(rb"[^ ][-.'@&_,](?=[0-9a-z])")
 _ASCII_SPACES = "\n\t\r\v\f\x1c\x1d\x1e\x1f"
+_FEW = 64
+"""Characters that may not be ASCII if a text is to be searched like one that is."""
 _SMALL = frozenset(b"abcdefghijklmnopqrstuvwxyz")
 _INSIDE_WORDS = _SMALL.union(b"0123456789")
 
@@ -61,8 +63,9 @@ class Snippets:
 
     def _matches(self, text: str) -> list[_Match]:
         """Returns the words that stand for a term, in order; no word holds white space."""
-        if self._beginnings is not None and text.isascii():
-            pieces: Iterable[tuple[int, str]] = _pieces_with(self._beginnings, text)
+        encoded = text.encode("ascii", "replace")
+        if self._beginnings is not None and encoded.count(b"?") <= _FEW:
+            pieces: Iterable[tuple[int, str]] = _pieces_with(self._beginnings, text, encoded)
         else:
             pieces = self._telling_pieces(text)
         return [
@@ -106,30 +109,47 @@ def _beginnings(terms: frozenset[str], analyzer: Analyzer) -> tuple[bytes, ...] 
     return tuple({each.encode() for each in chain.from_iterable(filter(None, found))})
 
 
-def _pieces_with(beginnings: Sequence[bytes], text: str) -> list[tuple[int, str]]:
+def _pieces_with(beginnings: Sequence[bytes], text: str, encoded: bytes) -> list[tuple[int, str]]:
     """Returns (offset, piece) of what stands between spaces and may hold a term, in order.
 
     Args:
-        beginnings: One begins each word that has a term, or a part of it, without the joiners.
-        text: ASCII.
+        beginnings: One begins each word that has a term, or a part of it, without the joiners, if
+            the word is ASCII.
+        text: Any.
+        encoded: The text with ``?`` for each character that is not ASCII.
     """
-    encoded = text.encode()
     lower = encoded.lower()
+    bare = lower.translate(None, _JOINERS)
     bounds: dict[int, int] = {}
+    broken = False
     for beginning in beginnings:
-        at = lower.find(beginning)
-        while at >= 0:
-            # Parts of a word begin with a capital or a digit, or behind a joiner.
-            if at and encoded[at] in _SMALL and lower[at - 1] in _INSIDE_WORDS:
-                at = lower.find(beginning, at + 1)
-            else:
-                end = _add_piece(bounds, lower, at)
-                at = lower.find(beginning, end)
-    if len(lower.translate(None, _JOINERS)) < len(lower):
-        # A joiner may stand in the middle of a beginning: ``e-mail``.
+        if beginning.isalnum():
+            if beginning not in bare:
+                continue
+            # More of them without the joiners: these may stand in the middle of one, ``e-mail``.
+            broken = broken or bare.count(beginning) > lower.count(beginning)
+        else:
+            broken = True
+        _add_pieces(bounds, beginning, encoded, lower)
+    if broken:
         for match in _JOINED.finditer(lower):
             _add_piece(bounds, lower, match.start())
+    if not text.isascii():
+        at = lower.find(b"?")
+        while at >= 0:
+            at = lower.find(b"?", _add_piece(bounds, lower, at))
     return [(start, text[start:end]) for start, end in sorted(bounds.items())]
+
+
+def _add_pieces(bounds: dict[int, int], beginning: bytes, text: bytes, lower: bytes) -> None:
+    """Adds start and end of each piece in which a word, or a part of one, begins so."""
+    at = lower.find(beginning)
+    while at >= 0:
+        # Parts of a word begin with a capital or a digit, or behind a joiner.
+        if at and text[at] in _SMALL and lower[at - 1] in _INSIDE_WORDS:
+            at = lower.find(beginning, at + 1)
+        else:
+            at = lower.find(beginning, _add_piece(bounds, lower, at))
 
 
 def _add_piece(bounds: dict[int, int], text: bytes, at: int) -> int:
@@ -141,15 +161,15 @@ def _add_piece(bounds: dict[int, int], text: bytes, at: int) -> int:
 
 def _on_one_line(content: str) -> str:
     """Returns a text with one space in the place of all white space, none at its ends."""
-    if not content.isascii():
-        return " ".join(content.split())
     # To split takes several times as long.
+    text = content
     for space in _ASCII_SPACES:
-        if space in content:
-            content = content.replace(space, " ")
-    while "  " in content:
-        content = content.replace("  ", " ")
-    return content.strip(" ")
+        if space in text:
+            text = text.replace(space, " ")
+    while "  " in text:
+        text = text.replace("  ", " ")
+    # What can be printed has no other white space.
+    return text.strip(" ") if text.isascii() or text.isprintable() else " ".join(text.split())
 
 
 def _densest(matches: Sequence[_Match], limit: int) -> tuple[int, int]:

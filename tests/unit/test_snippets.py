@@ -81,7 +81,7 @@ def test_a_snippet_does_not_begin_or_end_inside_a_grapheme_cluster(content, limi
 
 
 def snippet_by_full_analysis(content, terms, analyzer, limit):
-    """Returns the snippet of ASCII text as the definition has it, every word analysed."""
+    """Returns the snippet as the definition has it, every word analysed."""
     text = " ".join(content.split())
     if len(text) <= limit:
         return text
@@ -115,7 +115,22 @@ ENDINGS = [
 STEMS = st.text("abdeilmnoprstuy", min_size=1, max_size=6)
 WORDS = st.tuples(STEMS, st.sampled_from(ENDINGS)).map("".join)
 DECORATIONS = st.sampled_from(
-    ["{}", "{}", "{}", "({}),", "{}.", "**{}**", "x-{}", "{}-x", "{}'s", "get_{}", "{}2", "v2.6{}"]
+    [
+        "{}",
+        "{}",
+        "{}",
+        "({}),",
+        "{}.",
+        "**{}**",
+        "x-{}",
+        "{}-x",
+        "{}'s",
+        "get_{}",
+        "{}2",
+        "v2.6{}",
+        "\u201c{}\u201d",
+        "{}\u2019s",
+    ]
 )
 WRITTEN = st.tuples(DECORATIONS, WORDS, st.sampled_from([str, str, str.title, str.upper]))
 
