@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from itertools import chain
@@ -253,14 +254,17 @@ def _as_orama(
 
 def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
     """Returns an own copy of norm 1."""
-    norm = float(np.linalg.norm(vector.astype(np.float64)))
-    if not np.isfinite(norm) or norm == 0:
+    exact = vector.astype(np.float64)
+    norm = math.sqrt(exact @ exact)
+    if not math.isfinite(norm) or norm == 0:
         raise ValueError("the query vector is zero or not finite")
     return (vector / norm).astype(np.float32)
 
 
 def _with_hash(state: IndexState, query: Query) -> list[_Found]:
     hashes = {match[0].lower() for match in _CONTENT_HASH.finditer(query.text)}
+    if not hashes:
+        return []
     owners = sorted(
         state.table.owner(row)
         for name in hashes
