@@ -72,7 +72,7 @@ class ContextProvider:
         if not prompt.strip():
             return ContextSection("", (), "")
         limit = self._settings.memory.max_system_prompt_memory_results
-        result = await self._search(Query(prompt, limit))
+        result = await self._search(Query(prompt, limit, wants_snippets=False))
         files = await call(
             self._keeper.files.remote, clock=self._clock, deadline_s=KEEPER_DEADLINE_S
         )

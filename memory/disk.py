@@ -116,7 +116,8 @@ def context(data: Path, settings: Settings, prompt: str) -> ContextPayload:
     """Returns the ``# Memories`` section of a prompt."""
     if not prompt.strip():
         return context_payload(NO_SECTION)
-    query = Query(prompt, settings.memory.max_system_prompt_memory_results)
+    limit = settings.memory.max_system_prompt_memory_results
+    query = Query(prompt, limit, wants_snippets=False)
     with SnapshotReader(data) as reader:
         result = _search(reader, settings, query)
         return context_payload(section_for(result, reader.files(), settings))

@@ -45,7 +45,7 @@ def lower_case(word: str, *, turkish: bool = False) -> str:
         return word.lower()
     folded = unicodedata.normalize("NFKC", word).casefold()
     shown = unicodedata.normalize("NFKC", _IGNORED.sub("", folded))
-    return _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), shown)
+    return _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0], digit[0])), shown)
 
 
 def without_accents(word: str) -> str:

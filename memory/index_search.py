@@ -80,12 +80,12 @@ def find_hits(
         return ()
     exact = _with_hash(state, query)
     if exact:
-        return _hits(state, exact, Snippets((), analyzer, MAX_SNIPPET_CHARS))
+        return _hits(state, exact, query, Snippets((), analyzer, MAX_SNIPPET_CHARS))
     if rules.orama is None:
         return _Ranker(state, analyzer, rules).hits(query, vector)
     found = _as_orama(state, rules.orama, query, vector)
     terms = terms_of(analyzer, query.text)
-    return _hits(state, found, Snippets(terms, analyzer, MAX_SNIPPET_CHARS))
+    return _hits(state, found, query, Snippets(terms, analyzer, MAX_SNIPPET_CHARS))
 
 
 class _Grouping:
@@ -146,7 +146,8 @@ class _Ranker:
             _Found(path, position, -below_zero, float(texts[number]), float(vectors[number]))
             for below_zero, path, position, number in kept.kept
         ]
-        return _hits(self._state, found, Snippets(terms, self._analyzer, MAX_SNIPPET_CHARS))
+        snippets = Snippets(terms, self._analyzer, MAX_SNIPPET_CHARS)
+        return _hits(self._state, found, query, snippets)
 
     def _fused(
         self, text: str, unit: NDArray[np.float32] | None, limit: int
@@ -275,22 +276,25 @@ def _with_hash(state: IndexState, query: Query) -> list[_Found]:
     return [_Found(path, position, 1.0, 1.0, 0.0) for _, path, position, _ in grouping.kept]
 
 
-def _hits(state: IndexState, found: Iterable[_Found], snippets: Snippets) -> tuple[Hit, ...]:
-    return tuple(_hit(state, each, snippets) for each in found)
+def _hits(
+    state: IndexState, found: Iterable[_Found], query: Query, snippets: Snippets
+) -> tuple[Hit, ...]:
+    return tuple(_hit(state, each, snippets if query.wants_snippets else None) for each in found)
 
 
-def _hit(state: IndexState, found: _Found, snippets: Snippets) -> Hit:
+def _hit(state: IndexState, found: _Found, snippets: Snippets | None) -> Hit:
     packed = state.table[found.path].packed
-    chunk, summary = packed.chunk(found.position), packed.summary
+    headlines, content, start_line, end_line = packed.section(found.position)
+    summary = packed.summary
     return Hit(
         path=found.path,
-        headlines=chunk.headlines,
-        start_line=chunk.start_line,
-        end_line=chunk.end_line,
+        headlines=headlines,
+        start_line=start_line,
+        end_line=end_line,
         score=found.score,
         text_score=found.text_score,
         vector_score=found.vector_score,
-        snippet=snippets.of(chunk.content),
+        snippet=snippets.of(content) if snippets is not None else "",
         mtime_ns=summary.mtime_ns,
         size=summary.size,
     )

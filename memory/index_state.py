@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from array import array
 from collections import defaultdict, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memory.text_index import TextRow
@@ -30,11 +30,12 @@ class IndexedFile:
     packed: PackedFile
     rows: tuple[int, ...]
     """Row of each chunk, in file order."""
+    path: str = field(init=False)
+    """Key of the file."""
 
-    @property
-    def path(self) -> str:
-        """Key of the file."""
-        return self.packed.summary.path
+    def __post_init__(self) -> None:
+        """Keeps the path at hand: a search asks for it hundreds of times."""
+        object.__setattr__(self, "path", self.packed.summary.path)
 
     @property
     def summary(self) -> FileSummary:

@@ -167,6 +167,8 @@ class Query:
     text: str
     limit: int
     """Most files in the answer (SPEC S7), at least 1."""
+    wants_snippets: bool = True
+    """Without them a search takes half the time; a table of files shows none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +186,8 @@ class Hit:
     vector_score: float
     """Cosine of query and chunk, in [-1, 1]; 0 if the vector side did not take part."""
     snippet: str
-    """Piece of the content around the first matching words, raw text, at most 300 characters."""
+    """Piece of the content around the first matching words, raw text, at most 300 characters; empty
+    if the query did not want it."""
     mtime_ns: int
     """Modification time of the file when it was indexed."""
     size: int

@@ -59,6 +59,17 @@ class PackedFile:
         """
         return _chunk(self.packed_chunk(position), self.hash_of(position), _Head(self.head).context)
 
+    def section(self, position: int) -> tuple[str, str, int, int]:
+        """Returns what is shown of a chunk: headlines, content, first and last line.
+
+        Raises:
+            ValueError: the bytes are no chunk.
+        """
+        headlines, _context, content, _part, _parts, start, end = _unpacked(
+            self.packed_chunk(position)
+        )
+        return headlines, content, start, end
+
     def all_chunks(self) -> tuple[Chunk, ...]:
         """Returns the chunks in file order; raises as ``chunk`` does."""
         context = _Head(self.head).context

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from memory.vector_store import StoredBlock, VectorStore
 
-FLOAT16_FROM = 20_000_000
+FLOAT16_FROM = 3_000_000
 """Values (rows times dimension) from which they are held as float16.
 
 Median CPU ms of a scan for ten rows, float32 / float16, one thread: 0.4 / 0.2 for 10k x 384, 2.1 /

@@ -172,3 +172,11 @@ class Float16Store(_FlatCodes):
         faiss = one_threaded_faiss()
         kind, metric = faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
         super().__init__(faiss.IndexScalarQuantizer(dim, kind, metric), dim, np.float16)
+
+    def read(self, rows: Rows) -> NDArray[np.float32]:
+        """See ``VectorStore``; FAISS converts in half the time that numpy takes."""
+        codes = np.ascontiguousarray(self._memory()[rows])
+        if not codes.size:
+            return np.empty(codes.shape, np.float32)
+        vectors: NDArray[np.float32] = self._index.sa_decode(codes.view(np.uint8))
+        return vectors

@@ -305,3 +305,8 @@ def test_pieces_between_spaces_have_the_terms_of_the_text(text):
     pieces = ENGLISH.terms_of_pieces(text.split())
 
     assert [term for terms in pieces for term in terms] == ENGLISH.tokens(text)
+
+
+def test_a_digit_that_python_does_not_know_stands_for_itself():
+    """The tables of ``regex`` are newer than those of Python."""
+    assert ENGLISH.tokens("\U0001e5f1") == ["\U0001e5f1"]
