@@ -130,13 +130,14 @@ class IndexKeeper:
         return self._storage.save(self._clock.time())
 
     @ray.method(concurrency_group="sync")
-    def sync(self) -> None:
-        """Makes every change that was answered survive a power loss.
+    def sync(self) -> StorageStatus:
+        """Makes every change that was answered survive a power loss; returns what is on disk then.
 
         Raises:
             OSError: the disk refused; a snapshot is due.
         """
         self._storage.sync()
+        return self._storage.status()
 
     @ray.method(concurrency_group="control")
     def storage(self) -> StorageStatus:

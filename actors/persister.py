@@ -131,7 +131,7 @@ class Persister:
                 return
             covered = self._num_marks
             try:
-                await self._ask(self._keeper.sync.remote)
+                self._storage = await self._ask(self._keeper.sync.remote)
             except OSError as error:
                 # The snapshot that is due now is tried until the disk takes it.
                 self._complain(f"cannot sync the journal: {error.strerror or error}")

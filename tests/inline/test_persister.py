@@ -116,12 +116,11 @@ async def test_a_small_change_of_a_large_index_does_not_write_it_anew(pipe: Pipe
 
     pipe.write("a.md", "# A\n\nOther text.\n")
     await pipe.touched("a.md")
+    assert 56 < (await pipe.persister.status.remote()).journal_bytes < 5_000
     await pipe.clock.advance(FLUSH_S + 1)
     await pipe.persister.flush.remote()
 
-    status = await pipe.persister.status.remote()
-    assert status.num_flushes == before
-    assert 0 < status.journal_bytes < 5_000
+    assert (await pipe.persister.status.remote()).num_flushes == before
     with SnapshotReader(pipe.data) as reader:
         assert reader.chunks("a.md")[1][0].content == "Other text."
 
