@@ -36,6 +36,7 @@ GROUPS = {
     "lexical": engine_search.lexical,
     "hybrid": engine_search.hybrid,
     "editing": engine_updates.editing,
+    "journal": engine_updates.journal,
     "interference": engine_updates.interference,
     "churn": engine_updates.churn,
     "saving": engine_storage.saving,

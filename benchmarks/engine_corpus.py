@@ -21,6 +21,7 @@ from memory.markdown import parse_file
 from memory.messages import Chunk, FileUpdate, ParsedFile
 from memory.providers.factory import model_info
 from memory.providers.local import LOCAL, MINILM
+from memory.records import pack_file
 from memory.stop_words import load_stop_words
 from memory.workspace import SourceFile, Workspace
 
@@ -65,7 +66,7 @@ class Material:
         begin = 0
         for parsed in self.parsed_files():
             end = begin + len(parsed.chunks)
-            yield from text_rows(IndexedFile(parsed, tuple(range(begin, end))))
+            yield from text_rows(IndexedFile(pack_file(parsed), tuple(range(begin, end))))
             begin = end
 
     def updates(self) -> Iterator[FileUpdate]:

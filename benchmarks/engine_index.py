@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import corpus
+import measuring
 from engine_corpus import ENGLISH, INFO
 from measuring import seconds
 
@@ -16,7 +17,8 @@ from memory.config import MemorySettings
 from memory.index import IndexSettings, MemoryIndex
 from memory.index_opening import open_or_create
 from memory.messages import FileUpdate
-from memory.snapshot import SNAPSHOT_NAME, read_header, write
+from memory.snapshot import SNAPSHOT_NAME, read_header
+from memory.storage import IndexStorage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +39,7 @@ def built(material: Material) -> tuple[MemoryIndex, float]:
 
 def save(folder: Path, index: MemoryIndex) -> None:
     """Writes a whole index, durably."""
-    write(folder / SNAPSHOT_NAME, index.snapshot(), saved_at=0.0)
+    measuring.save(index, folder / SNAPSHOT_NAME)
 
 
 def saved_bytes(folder: Path) -> bytes:
@@ -56,12 +58,17 @@ def saved(folder: Path, material: Material) -> Path:
 
 def opened(data: Path) -> MemoryIndex:
     """Returns the index of a data folder, as the daemon opens it."""
-    index, report = open_or_create(
-        MemorySettings(), INFO, data=data, workspace=data, epoch=_EPOCH, now=0.0
-    )
-    if not index.status().num_chunks:
-        raise ValueError(f"the index that was saved cannot be opened: {report.reason}")
-    return index
+    found = open_or_create(MemorySettings(), INFO, data=data, workspace=data, epoch=_EPOCH, now=0.0)
+    if not found.index.status().num_chunks:
+        raise ValueError(f"the index that was saved cannot be opened: {found.report.reason}")
+    # Other measures open the same folder, and want it as it was saved.
+    found.storage.stop_logging()
+    return found.index
+
+
+def stored(folder: Path, index: MemoryIndex) -> IndexStorage:
+    """Returns the place of an index on disk, with nothing saved there yet."""
+    return IndexStorage(folder, index, saved_revision=-1, saved_at=0.0, complete=False)
 
 
 def planned(index: MemoryIndex, parsed: ParsedFile) -> FileUpdate:

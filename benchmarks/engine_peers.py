@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memory.segments import FIELDS
-from memory.text_index import FIELD_BOOSTS
+from memory.posting_lists import FIELDS
+from memory.text_query import FIELD_BOOSTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

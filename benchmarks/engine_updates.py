@@ -16,6 +16,7 @@ import engine_index
 import engine_orama
 import numpy as np
 from engine_figures import NO_TARGET, Findings, Target
+from engine_peers import write_synced
 from measuring import interleaved_ms, percentiles, seconds
 
 from memory.messages import Query
@@ -104,6 +105,34 @@ def editing(folder: Path, material: Material) -> Findings:
     findings, taken = Findings(), percentiles(durations)
     findings.add("one-file edit p50", taken["p50 ms"], "ms")
     findings.add("one-file edit p95", taken["p95 ms"], "ms", target=Target(most=50))
+    return findings
+
+
+def journal(folder: Path, material: Material) -> Findings:
+    """The same edits made durable: what the journal grows by, and how long syncing it takes."""
+    index = engine_index.opened(engine_index.saved(folder, material))
+    data = folder / "journal"
+    data.mkdir(exist_ok=True)
+    storage = engine_index.stored(data, index)
+    storage.save(0.0)
+    sizes, synced, plain = [], [], []
+    for number, parsed in enumerate(islice(material.parsed_files(), NUM_EDITS), start=1):
+        before = storage.status().journal_bytes
+        _plan_and_apply(
+            index, edit := engine_corpus.edited(parsed, number), engine_index.planned(index, edit)
+        )
+        synced.append(1000 * seconds(storage.sync))
+        sizes.append((storage.status().journal_bytes - before) / 1000)
+        plain.append(1000 * seconds(lambda: write_synced(folder / "plain.bin", bytes(4_000))))
+    findings = Findings()
+    findings.add("journal of one edit, largest", max(sizes), "kB", target=Target(most=20))
+    findings.add(
+        "one edit made durable p95",
+        percentiles(synced)["p95 ms"],
+        "ms",
+        anchor=("write and fsync of 4 kB", percentiles(plain)["p95 ms"]),
+        target=Target(most=10),
+    )
     return findings
 
 

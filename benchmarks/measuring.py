@@ -9,8 +9,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memory.snapshot import write
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from memory.index import MemoryIndex
 
 KILOBYTES_A_MB = 1024
 
@@ -96,3 +100,9 @@ def peak_mb_during(work: Callable[[], object]) -> float | None:
     work()
     fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
     return int(fields["VmHWM"].split()[0]) / KILOBYTES_A_MB
+
+
+def save(index: MemoryIndex, path: Path) -> None:
+    """Writes a whole index, durably."""
+    with index.frozen() as parts:
+        write(path, parts, saved_at=0.0)

@@ -17,7 +17,7 @@ import corpus
 import numpy as np
 from embedding import bare_loop, generated_texts
 from markdown_it import MarkdownIt
-from measuring import median_seconds, percentiles, percentiles_ms, seconds
+from measuring import median_seconds, percentiles, percentiles_ms, save, seconds
 
 from memory.analysis import Analyzer
 from memory.chunk_limits import chunk_limits
@@ -27,7 +27,7 @@ from memory.markdown import parse_file
 from memory.messages import FileUpdate, Query
 from memory.providers.factory import model_info, open_embedder
 from memory.providers.local import LOCAL, MINILM
-from memory.snapshot import SNAPSHOT_NAME, SnapshotFile, write
+from memory.snapshot import SNAPSHOT_NAME, SnapshotFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -75,7 +75,7 @@ def indexing(folder: Path, num_chunks: int) -> dict[str, float]:
     sources, limits = list(corpus.files(num_chunks)), chunk_limits(None, INFO)
     updates = [_update(index, source, limits) for source in sources]
     duration = seconds(lambda: [index.apply(update) for update in updates])
-    write(folder / SNAPSHOT_NAME, index.snapshot(), saved_at=0.0)
+    save(index, folder / SNAPSHOT_NAME)
     rows = index.status().num_chunks
     edits = []
     for source in sources[:: max(1, len(sources) // NUM_EDITS)]:
@@ -120,11 +120,10 @@ def _whoosh_peer(folder: Path, texts: list[str]) -> dict[str, float]:
     from whoosh.filedb.filestore import RamStorage
     from whoosh.query import Or, Term
 
-    from memory.records import decode_stream
-
     storage = RamStorage()
     with SnapshotFile(folder / SNAPSHOT_NAME) as snapshot:
-        storage.files = dict(decode_stream(snapshot.read("text")))
+        names = [part.name for part in snapshot.header.parts if part.name.startswith("text/")]
+        storage.files = {name.removeprefix("text/"): snapshot.view(name) for name in names}
     analyzer = Analyzer(ENGLISH)
     with storage.open_index().searcher() as searcher:
         fields = ("path", "headlines", "context", "content", "meta")
@@ -141,7 +140,8 @@ def _faiss_peer(folder: Path, asked: np.ndarray) -> dict[str, float]:
 
     faiss.omp_set_num_threads(1)
     with SnapshotFile(folder / SNAPSHOT_NAME) as snapshot:
-        block = np.frombuffer(snapshot.read("vectors"), "<f4").reshape(-1, INFO.dim)
+        kind = np.dtype(snapshot.header.info.vector_type)
+        block = np.frombuffer(snapshot.view("vectors"), kind).reshape(-1, INFO.dim)
     flat = faiss.IndexFlatIP(INFO.dim)
     flat.add(np.ascontiguousarray(block))
     scans = [lambda row=row: flat.search(row[None], SCAN_ROWS) for row in asked]  # type: ignore[misc]
@@ -161,11 +161,11 @@ def persisting(folder: Path, _num_chunks: int) -> dict[str, float]:
             file.flush()
             os.fsync(file.fileno())
 
-    save = median_seconds(lambda: write(path, index.snapshot(), saved_at=0.0), REPEATS)
+    save_s = median_seconds(lambda: save(index, path), REPEATS)
     load = median_seconds(lambda: _restored(folder, Weights()), REPEATS)
     return {
         "MB": len(data) / 1e6,
-        "save ms": 1000 * save,
+        "save ms": 1000 * save_s,
         "write and sync of the bytes ms": 1000 * median_seconds(write_plain, REPEATS),
         "load ms": 1000 * load,
         "read of the bytes ms": 1000 * median_seconds(plain.read_bytes, REPEATS),
@@ -225,7 +225,8 @@ def _restored(folder: Path, weights: Weights) -> MemoryIndex:
 def _paths(snapshot: SnapshotFile) -> Iterator[str]:
     from memory.records import decode_files
 
-    return (stored.summary.path for stored in decode_files(snapshot.read("files")))
+    files = decode_files(bytes(snapshot.view("files")))
+    return (packed.summary.path for packed, _rows in files)
 
 
 def _run(words: list[str]) -> str:

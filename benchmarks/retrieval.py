@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from embedding_cache import EmbeddingCache
 from judged import Document, Question, built_index, questions
+from measuring import save
 
 from memory.analysis import Analyzer
 from memory.config import MemorySettings
@@ -30,7 +31,7 @@ from memory.index import IndexSettings, MemoryIndex
 from memory.messages import Query
 from memory.providers.factory import model_info
 from memory.providers.local import LOCAL, MINILM
-from memory.snapshot import SnapshotFile, write
+from memory.snapshot import SnapshotFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -64,7 +65,7 @@ class JudgedSet:
         self.num_chunks = index.status().num_chunks
         with tempfile.TemporaryDirectory() as scratch:
             path = Path(scratch) / "memory.msp"
-            write(path, index.snapshot(), saved_at=0.0)
+            save(index, path)
             self._indexes = {}
             for mode, weights in MODES.items():
                 with SnapshotFile(path) as snapshot:
