@@ -211,7 +211,7 @@ def _searches(index: MemoryIndex, material: Material) -> list[Callable[[], objec
     queries = material.queries()
     asked = engine_corpus.query_vectors(queries)
     return [
-        partial(index.search, Query(text, LIMIT), vector)
+        partial(index.search, Query(text, LIMIT, wants_snippets=False), vector)
         for text, vector in zip(queries, asked, strict=True)
     ]
 
