@@ -73,6 +73,9 @@ class Replaced:
         Raises:
             ValueError: it was something else.
         """
+        num_new = self.origins.count(_NEW)
+        if (num_new, len(self.origins) - num_new) != (len(self.new), len(self.lines)):
+            raise ValueError("a change has another number of chunks than it says")
         new, lines = iter(self.new), iter(self.lines)
         chunks = []
         for origin in self.origins:

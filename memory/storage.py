@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+OLD_JOURNAL_NAME = f"{JOURNAL_NAME}.old"
+"""The last journal that could not be used, kept for whoever can."""
+
 _MAX_JOURNAL_SHARE = 0.25
 _MAX_JOURNAL_BYTES = 8 * 1024 * 1024
 """About 2,500 sections, which take a second to be made again at the next start."""
@@ -84,7 +87,7 @@ class IndexStorage:
         sweep_temporaries(data)
         if not complete:
             # It belongs to another index, or its changes could not all be made again.
-            (data / JOURNAL_NAME).unlink(missing_ok=True)
+            self._put_aside()
         self._journal = self._open_journal(saved_revision) if complete else None
         index.log_to(self._log)
 
@@ -168,22 +171,26 @@ class IndexStorage:
 
     def _open_journal(self, revision: int) -> JournalWriter | None:
         identity = journal_identity(self._index.identity)
-        path = self._data / JOURNAL_NAME
         try:
             try:
                 journal = JournalWriter(self._data, base=revision, identity=identity)
             except JournalUnusable:
-                path.unlink()
+                self._put_aside()
                 journal = JournalWriter(self._data, base=revision, identity=identity)
             if journal.last_revision != self._index.revision:
                 # It goes on differently from the index, which was opened without it.
                 journal.close()
-                path.unlink()
+                self._put_aside()
                 journal = JournalWriter(self._data, base=revision, identity=identity)
         except OSError as error:
             logger.warning("no journal: %s; each save writes the whole index", error)
             return None
         return journal
+
+    def _put_aside(self) -> None:
+        """Makes room for a new journal; the old one may hold what somebody paid for."""
+        with suppress(FileNotFoundError):
+            (self._data / JOURNAL_NAME).replace(self._data / OLD_JOURNAL_NAME)
 
     def _log(self, revision: int, change: bytes) -> None:
         if self._journal is None:

@@ -58,6 +58,14 @@ def test_a_part_that_is_numbered_anew_is_written_whole():
     assert decode_change(encode_replacement(before, after, {})).packed(before) == after
 
 
+def test_a_change_that_misses_a_chunk_is_refused():
+    change = decode_change(encode_replacement(None, pack_file(parsed("a.md", ["One."])), {}))
+
+    for forged in (replace(change, new=()), replace(change, lines=((1, 2),))):
+        with pytest.raises(ValueError, match="number of chunks"):
+            forged.packed(None)
+
+
 def test_removals_and_vectors_come_back():
     hashes = (b"a" * 32, b"b" * 32)
 

@@ -17,7 +17,7 @@ from memory.messages import FileUpdate
 from memory.reader import SnapshotReader
 from memory.recovery import open_saved
 from memory.snapshot import SNAPSHOT_NAME
-from memory.storage import IndexStorage
+from memory.storage import OLD_JOURNAL_NAME, IndexStorage
 from tests.doubles import HashEmbedder
 from tests.unit.building import new_index, parsed, put, remove, text_of
 
@@ -123,6 +123,7 @@ def test_without_its_snapshot_a_journal_does_not_count(tmp_path, kept, embedder)
 
     assert again.files() == ()
     assert not (tmp_path / JOURNAL_NAME).exists()
+    assert (tmp_path / OLD_JOURNAL_NAME).exists()
     assert storage.status().needs_save
     with pytest.raises(SnapshotMissing):
         open_saved(tmp_path)
