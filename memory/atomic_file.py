@@ -194,3 +194,8 @@ def sweep_temporaries(folder: Path, name: str, disk: Disk | None = None) -> int:
         with contextlib.suppress(FileNotFoundError):
             disk.remove(path)
     return len(strays)
+
+
+def open_at_once(path: str, flags: int) -> int:
+    """Opens a file to be read, for ``open(opener=...)``; a FIFO must not wait for a writer."""
+    return os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)

@@ -24,6 +24,7 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from memory.atomic_file import open_at_once
 from memory.errors import JournalUnusable
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def read_journal(path: Path, *, identity: bytes) -> Journal | None:
             read it.
     """
     try:
-        with open(path, "rb", buffering=0, opener=_open_at_once) as file:
+        with open(path, "rb", buffering=0, opener=open_at_once) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise JournalUnusable(str(path), "not a regular file")
             base = _decode_header(file.read(HEADER_BYTES), path, identity)
@@ -96,11 +97,6 @@ def read_journal(path: Path, *, identity: bytes) -> Journal | None:
         raise JournalUnusable(str(path), error.strerror or "cannot be read") from None
     records, num_bytes = decode_records(data, after=base)
     return Journal(base, records, HEADER_BYTES + num_bytes, torn=num_bytes != len(data))
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    """Opens a file; a FIFO of that name must not wait for a writer."""
-    return os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)
 
 
 def encode_header(identity: bytes, base: int) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memory.postings import GROUP_SIZES
+from memory.postings import GROUP_SIZES, group_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,14 +44,10 @@ def to_merge_when_idle(sizes: Sequence[tuple[int, int]]) -> list[int]:
         sizes: Live documents and documents of each segment.
     """
     for group, most in enumerate(_MAX_OF_GROUP):
-        members = [place for place, (_, size) in enumerate(sizes) if _group_of(size) == group]
+        members = [place for place, (_, size) in enumerate(sizes) if group_of(size) == group]
         if len(members) > most:
             return sorted(members, key=lambda place: sizes[place])[: 2 * most]
     wasteful = [
         place for place, (live, size) in enumerate(sizes) if size - live > _MAX_DELETED_SHARE * size
     ]
     return wasteful[:1]
-
-
-def _group_of(size: int) -> int:
-    return sum(size >= border for border in GROUP_SIZES)

@@ -198,7 +198,7 @@ class Collection:
         segments: Sequence[tuple[Segment, NDArray[np.bool_]]],
         before: Collection | None = None,
     ) -> None:
-        self.segments = tuple(sorted(segments, key=lambda each: -_group_of(each[0])))
+        self.segments = tuple(sorted(segments, key=lambda each: -group_of(len(each[0].rows))))
         """Those of the group of the largest segments first, otherwise as given."""
         self.groups: tuple[Group, ...] = self._grouped(before.groups if before is not None else ())
         self.num_docs = sum(group.num_docs for group in self.groups)
@@ -273,7 +273,7 @@ class Collection:
     def _grouped(self, before: Sequence[Group]) -> tuple[Group, ...]:
         members: dict[int, list[Segment]] = {}
         for segment, _ in self.segments:
-            members.setdefault(_group_of(segment), []).append(segment)
+            members.setdefault(group_of(len(segment.rows)), []).append(segment)
         groups: list[Group] = []
         start = 0
         for segments in members.values():
@@ -297,8 +297,9 @@ class Collection:
         return before.lengths.drifted_to(averages) if before is not None else Lengths(averages)
 
 
-def _group_of(segment: Segment) -> int:
-    return sum(len(segment.rows) >= size for size in GROUP_SIZES)
+def group_of(num_docs: int) -> int:
+    """Returns the number of the group that a segment of so many documents belongs to."""
+    return sum(num_docs >= size for size in GROUP_SIZES)
 
 
 def _is(one: object, other: object) -> bool:

@@ -174,7 +174,7 @@ class SnapshotFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115 - closed by close
+            self._file = open(path, "rb", opener=atomic_file.open_at_once)  # noqa: SIM115 - closed by close
         except FileNotFoundError:
             raise SnapshotMissing(str(path)) from None
         except OSError as error:
@@ -291,11 +291,6 @@ def _in_large_blocks(pieces: Iterable[Buffer]) -> Iterator[Buffer]:
             small.append(piece)
             num_bytes += size
     yield b"".join(small)
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    """Opens a file; a FIFO of that name must not wait for a writer."""
-    return os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)
 
 
 def _decode_header(data: bytes, *, end: int) -> Header:

@@ -132,7 +132,8 @@ class IndexStorage:
             The revision that was saved.
 
         Raises:
-            OSError: the disk refused; snapshot and journal stay as they were.
+            OSError: the disk refused. Either the old snapshot is in place, or the new one and only
+                the journal was not made shorter; nothing is lost.
         """
         self._merge()
         self.changing.acquire()
