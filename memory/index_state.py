@@ -12,12 +12,13 @@ from memory.text_index import TextRow
 from memory.vector_index import VectorIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from memory.messages import FileSummary
+    from memory.posting_lists import Segment
     from memory.records import PackedFile
     from memory.text_index import TextIndex
     from memory.vector_cache import VectorCache
@@ -184,8 +185,7 @@ class IndexState:
             change: From ``diff``.
             block: Vectors of the chunks without a row, finite, shape (n, dim).
         """
-        if len(block) and not self.vectors.dim:
-            self.vectors = VectorIndex(block.shape[1])
+        self.take_dimension(block)
         before, new_rows = self.table.file(path), self.vectors.allocate(len(block))
         after = _placed(packed, change.rows, new_rows) if packed is not None else None
         try:
@@ -195,12 +195,57 @@ class IndexState:
             raise
         retired = [self.table.hash_of(row) for row in change.removed]
         vectors = self.vectors.take(change.removed)
-        self.vectors.put(new_rows, block)
         self.vectors.free(change.removed)
-        self.table.replace(path, after)
+        self._settle(path, after, new_rows, block)
         for content_hash, vector in zip(retired, vectors, strict=True):
             if not self.table.rows_with(content_hash):
                 self.cache.put(content_hash, vector)
+
+    def take_dimension(self, vectors: NDArray[np.float32]) -> None:
+        """Learns the dimension from the first vectors, shape (n, dim)."""
+        if len(vectors) and not self.vectors.dim:
+            self.vectors = VectorIndex(vectors.shape[1])
+
+    def place_texts(
+        self, num_rows: int, segments_of: Callable[[Sequence[int]], Iterable[Segment]]
+    ) -> list[int]:
+        """Adds the texts of new chunks, or nothing if it raises; returns their rows.
+
+        Args:
+            num_rows: Number of the chunks.
+            segments_of: Takes a row for each chunk, and returns the segments of all.
+        """
+        rows = self.vectors.allocate(num_rows)
+        try:
+            self.text.add_segments(list(segments_of(rows)), remove=())
+        except BaseException:
+            self.vectors.free(rows)
+            raise
+        return rows
+
+    def settle_file(
+        self, packed: PackedFile, rows: Sequence[int], block: NDArray[np.float32]
+    ) -> None:
+        """Adds a new file whose texts are there.
+
+        Args:
+            packed: The file.
+            rows: From ``place_texts``, one a chunk.
+            block: Vectors of the chunks, finite, shape (len(rows), dim).
+        """
+        file = IndexedFile(packed, tuple(rows))
+        self._settle(file.path, file, rows, block)
+
+    def _settle(
+        self,
+        path: str,
+        after: IndexedFile | None,
+        new_rows: Sequence[int],
+        block: NDArray[np.float32],
+    ) -> None:
+        """Writes everything but the texts."""
+        self.vectors.put(new_rows, block)
+        self.table.replace(path, after)
         for row in new_rows:
             self.cache.discard(self.table.hash_of(row))
         self.revision += 1

@@ -24,10 +24,11 @@ from memory.errors import DimensionMismatch, StaleUpdate
 from memory.index_state import diff
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from memory.bulk import FileBatch
     from memory.index_state import IndexState
     from memory.records import PackedFile
 
@@ -81,6 +82,49 @@ def replace_file(
     return Done(len(added), len(found.removed), len(found.rows) - len(added), change)
 
 
+def add_files(
+    state: IndexState,
+    batch: FileBatch,
+    hashes: Sequence[bytes],
+    vectors: NDArray[np.float32],
+    epoch: str,
+) -> list[bytes]:
+    """Adds new files, and returns a change for the log for each.
+
+    Made again one after the other, the changes give the same state.
+
+    Args:
+        state: Changed in place.
+        batch: The files.
+        hashes: Texts that may have no vector here.
+        vectors: Theirs, finite, shape (len(hashes), dim).
+        epoch: Named in a StaleUpdate.
+
+    Raises:
+        StaleUpdate: a file is here already, or a text has no vector, neither sent nor here.
+        DimensionMismatch: the vectors have another dimension.
+    """
+    sent = dict(zip(hashes, vectors, strict=True))
+    if sent:
+        _check_dim(state, vectors.shape[1])
+    for packed in batch.files:
+        if not _is_addable(state, packed, sent):
+            raise StaleUpdate(packed.summary.path, epoch)
+    state.take_dimension(vectors)
+    rows = state.place_texts(batch.num_chunks, batch.segments)
+    changes, first = [], 0
+    for packed in batch.files:
+        end = first + packed.summary.num_chunks
+        names = list(map(packed.hash_of, range(packed.summary.num_chunks)))
+        block = _vectors_of(state, names, sent)
+        assert block is not None  # noqa: S101 - the check above
+        known = dict(zip(names, block, strict=True))
+        changes.append(_written(state, packed.summary.path, None, packed, known))
+        state.settle_file(packed, rows[first:end], block)
+        first = end
+    return changes
+
+
 def keep_vectors(state: IndexState, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> bytes:
     """Takes vectors, shape (len(hashes), dim), of texts that no row holds.
 
@@ -110,6 +154,13 @@ def replay(state: IndexState, payload: bytes, epoch: str) -> None:
             replace_file(state, summary.path, packed, sent, epoch)
         case _:
             assert_never(change)
+
+
+def _is_addable(state: IndexState, packed: PackedFile, sent: Container[bytes]) -> bool:
+    names = map(packed.hash_of, range(packed.summary.num_chunks))
+    return state.table.file(packed.summary.path) is None and all(
+        name in sent or name in state.cache or state.table.rows_with(name) for name in names
+    )
 
 
 def _written(

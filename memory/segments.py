@@ -115,6 +115,13 @@ class StoredSegment:
         names = self.whoosh_segment.list_files(self._storage)
         return {name: self._storage.files[name] for name in names}
 
+    def with_rows(self, rows: NDArray[np.int64]) -> StoredSegment:
+        """Returns the same segment with other row ids, shape (documents,)."""
+        storage = MemoryStorage()
+        storage.files.update(self.files())
+        storage.files[W3Codec.column_filename(self.whoosh_segment, _ROW_COLUMN)] = _row_column(rows)
+        return StoredSegment(storage, self.whoosh_segment)
+
     def doc_frequency(self, field: str, term: str) -> int:
         """Returns how many documents hold a term, deleted ones included."""
         return self._terms.doc_frequency(field, term)
@@ -159,8 +166,9 @@ def write_segment(data: Segment) -> StoredSegment:
     }
     codes = {field: _length_codes(data.lengths[field]) for field in FIELDS}
     lengths = {f"_{field}_len": values for field, values in codes.items() if values.any()}
-    for name, values in {**lengths, _ROW_COLUMN: data.rows.astype(">i8")}.items():
+    for name, values in lengths.items():
         storage.files[W3Codec.column_filename(segment, name)] = _without_last_zeros(values)
+    storage.files[W3Codec.column_filename(segment, _ROW_COLUMN)] = _row_column(data.rows)
     postings, terms = postings_and_terms(data, codes)
     storage.files[segment.make_filename(W3Codec.POSTS_EXT)] = postings
     storage.files[segment.make_filename(W3Codec.TERMS_EXT)] = terms
@@ -177,6 +185,10 @@ def _write_stored_fields(writer: Any, num_docs: int) -> None:
 def _length_codes(lengths: NDArray[np.float32]) -> NDArray[np.uint8]:
     """Returns the bytes that stand for lengths, as ``length_to_byte`` rounds them."""
     return np.minimum(np.searchsorted(_LENGTHS, lengths), 255).astype(np.uint8)
+
+
+def _row_column(rows: NDArray[np.int64]) -> bytes:
+    return _without_last_zeros(rows.astype(">i8"))
 
 
 def _without_last_zeros(column: NDArray[Any]) -> bytes:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from memory.posting_lists import Segment
     from memory.text_query import TextHits
 
-_MAX_SEGMENT_ROWS = 16_384
+MAX_SEGMENT_ROWS = 16_384
 _KEPT_INVERTED = 4_096
 """Documents from which on a segment is read as it is stored, which takes less memory."""
 
@@ -167,8 +167,8 @@ class TextIndex:
         analysed = analysed_rows(self._analyzer, add)
         self.add_segments(
             [
-                invert(analysed[start : start + _MAX_SEGMENT_ROWS])
-                for start in range(0, len(analysed), _MAX_SEGMENT_ROWS)
+                invert(analysed[start : start + MAX_SEGMENT_ROWS])
+                for start in range(0, len(analysed), MAX_SEGMENT_ROWS)
             ],
             remove=remove,
         )
