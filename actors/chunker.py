@@ -7,13 +7,16 @@ import logging
 import os
 import random
 from collections import deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar, final
 
 import ray
 
+from actors.applying import Applier
+from actors.building import ray_tasks
 from actors.indexing import FileIndexer, Indexed, Refused
 from actors.loops import call, run_forever, spawn
+from actors.ray_config import BuilderOptions
 from actors.statuses import ChunkerStatus, FileIndexed
 from memory.chunk_limits import chunk_limits
 from memory.clock import SystemClock
@@ -25,10 +28,12 @@ from memory.reconcile import changes
 from memory.workspace import FileUnsettled, Workspace
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
     from pathlib import Path
 
     from ray.actor import ActorProxy
 
+    from actors.building import Build
     from actors.embedder_pool import EmbedderPool
     from actors.index_keeper import IndexKeeper
     from actors.persister import Persister
@@ -40,7 +45,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 MAX_FILES_IN_FLIGHT = 8
+"""Files that are read, planned or embedded: a live edit waits for no more."""
+MAX_FILES_AT_ONCE = 256
+"""Those, and the ones that only wait for the keeper."""
 EPOCH_POLL_S = 1.0
 ACTIVITY_LINES = 1_000
 CALL_DEADLINE_S = 60.0
@@ -53,6 +63,7 @@ class ChunkerOptions:
     root: Path
     settings: MemorySettings
     info: ModelInfo
+    builder: BuilderOptions = field(default_factory=BuilderOptions)
 
 
 @final
@@ -61,7 +72,7 @@ class Chunker:
 
     Owns: the queue of paths and its failures.
     Survives a crash: nothing; a fresh Chunker compares disk and index first.
-    Ordering: one worker per path, up to MAX_FILES_IN_FLIGHT paths side by side. Hints may come in
+    Ordering: one worker per path, up to MAX_FILES_AT_ONCE paths side by side. Hints may come in
     any order, twice or never, because every reconcile compares the whole disk with the whole index:
     at the start, at intervals, when the Watcher asks, and when the keeper has restarted.
     Called by: Watcher, the composition root. Calls: IndexKeeper, EmbedderPool, Persister.
@@ -74,6 +85,7 @@ class Chunker:
         pool: ActorProxy[EmbedderPool],
         persister: ActorProxy[Persister],
         clock: Clock | None = None,
+        build: Build | None = None,
     ) -> None:
         settings = options.settings
         self._workspace = Workspace(
@@ -85,16 +97,24 @@ class Chunker:
         self._keeper = keeper
         self._persister = persister
         self._clock = clock or SystemClock()
+        self._applier = Applier(
+            keeper,
+            build or ray_tasks(settings.language, options.builder),
+            options.builder.num_tasks(),
+            self._clock,
+        )
         self._indexer = FileIndexer(
             self._workspace,
             chunk_limits(settings.max_chunk_tokens, options.info),
             keeper,
             pool,
+            self._applier,
             self._clock,
         )
         self._queue = PathQueue(random.Random())  # noqa: S311 - jitter, not a secret
         self._work_arrived = asyncio.Event()
         self._rescan_wanted = asyncio.Event()
+        self._slots = asyncio.Semaphore(MAX_FILES_IN_FLIGHT)
         self._keeper_epoch = ""
         self._next_reconcile = 0.0
         self._last_reconcile_at, self._num_reconciles, self._num_initial = 0.0, 0, 0
@@ -107,7 +127,7 @@ class Chunker:
             spawn("Chunker.reconcile", run_forever(self._reconcile_when_due, clock=self._clock)),
             *(
                 spawn(f"Chunker.work-{n}", run_forever(self._work, clock=self._clock))
-                for n in range(MAX_FILES_IN_FLIGHT)
+                for n in range(MAX_FILES_AT_ONCE)
             ),
         )
 
@@ -129,6 +149,7 @@ class Chunker:
         """Ends the background work; files in flight are found again by the next start."""
         for task in self._tasks:
             task.cancel()
+        self._applier.stop()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     @ray.method
@@ -199,40 +220,44 @@ class Chunker:
         self._note_drained()
 
     async def _work(self) -> None:
-        now = self._clock.monotonic()
-        work = self._queue.take(now)
+        async with self._slots:
+            now = self._clock.monotonic()
+            work = self._queue.take(now)
+            if work is not None:
+                step = self._indexer.prepare(work.path, work.raw_path)
+                prepared = await self._attempt(work, step)
         if work is None:
             self._work_arrived.clear()
             await self._clock.wait(self._work_arrived, self._queue.retry_in(now))
             return
-        await self._index(work)
+        if prepared is not None:
+            outcome = await self._attempt(work, self._indexer.apply(prepared))
+            if outcome is not None:
+                try:
+                    await self._report(work.path, outcome)
+                finally:
+                    # Only now: who waits until nothing is pending wants it to be on disk.
+                    self._queue.done(work.path)
         self._note_drained()
 
-    async def _index(self, work: Work) -> None:
+    async def _attempt(self, work: Work, step: Awaitable[T]) -> T | None:
+        """Returns what a step gives; None if it failed, which is noted."""
         try:
-            outcome = await self._indexer.index(work.path, work.raw_path)
+            return await step
         except WorkspaceMissing:
             self._workspace_missing = True
             self._queue.done(work.path)
             self._rescan_wanted.set()  # a scan finds the change once the root is back
-            return
         except FileUnsettled as error:
             self._fail(work, stage="read", reason=error.reason)
-            return
         except EmbeddingError as error:
             retry_after_s = error.retry_after_s if isinstance(error, ProviderUnavailable) else None
             self._fail(work, stage="embed", reason=str(error), retry_after_s=retry_after_s or 0.0)
-            return
         except Exception as error:
             # One odd file must not take the others down with it: it fails and is tried again.
             logger.exception("%s: unexpected error", work.path)
             self._fail(work, stage="apply", reason=type(error).__name__)
-            return
-        try:
-            await self._report(work.path, outcome)
-        finally:
-            # Only now: who waits until nothing is pending wants it to be on disk.
-            self._queue.done(work.path)
+        return None
 
     def _fail(self, work: Work, *, stage: str, reason: str, retry_after_s: float = 0.0) -> None:
         logger.warning("%s: %s failed: %s", work.path, stage, reason)

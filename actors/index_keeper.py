@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from memory.bulk import FileBatch
     from memory.config import Settings
     from memory.index_opening import OpenReport
     from memory.messages import (
@@ -84,6 +85,20 @@ class IndexKeeper:
         """
         with self._storage.changing:
             return self._index.apply(update)
+
+    @ray.method
+    def add(
+        self, batch: FileBatch, hashes: tuple[str, ...], vectors: NDArray[np.float32]
+    ) -> ApplyResult:
+        """Adds new files that were prepared elsewhere, all of them or none; see MemoryIndex.add.
+
+        Raises:
+            StaleUpdate: a file or a vector is not what the batch relies on; apply one by one.
+            DimensionMismatch: the vectors do not fit the index.
+            ValueError: the batch does not fit the index.
+        """
+        with self._storage.changing:
+            return self._index.add(batch, hashes, vectors)
 
     @ray.method
     def keep(self, hashes: tuple[str, ...], vectors: NDArray[np.float32]) -> None:

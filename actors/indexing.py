@@ -1,7 +1,8 @@
 """How does one file get from the disk into the index?
 
 Read, parse, plan, embed, apply: embed first, swap afterwards, so that a failed call leaves the old
-rows where they are (SPEC D2).
+rows where they are (SPEC D2). All but the last is ``prepare``: a file that only waits for its turn
+at the keeper keeps no other from being embedded.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
+from actors.applying import KEEPER_DEADLINE_S
 from actors.claims import VectorClaims
 from actors.loops import call
 from memory.embedding_input import compose
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from ray.actor import ActorProxy
 
+    from actors.applying import Applier
     from actors.embedder_pool import EmbedderPool
     from actors.index_keeper import IndexKeeper
     from memory.clock import Clock
@@ -37,7 +40,18 @@ MAX_PLANS = 5
 MAX_TEXTS = 256
 """Most texts in one request to the pool."""
 EMBED_DEADLINE_S = 3600.0
-KEEPER_DEADLINE_S = 300.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """What the index is to hold of a file; must be handed to ``FileIndexer.apply``."""
+
+    update: FileUpdate
+    is_new: bool = False
+    claimed: Sequence[Chunk] = ()
+    """Chunks that were embedded for it."""
+    skipped: SkippedFile | None = None
+    """Why a file that is there is removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +72,16 @@ class Refused:
 
 
 class FileIndexer:
-    """Indexes one file at a time per call; calls may run side by side for different files."""
+    """Indexes one file at a time per call; calls may run side by side for different files.
+
+    Args:
+        workspace: Where the files are.
+        limits: Of the model.
+        keeper: Owns the index.
+        pool: Embeds.
+        applier: Hands updates to the keeper.
+        clock: For pauses while a neighbour restarts.
+    """
 
     def __init__(
         self,
@@ -66,17 +89,19 @@ class FileIndexer:
         limits: TokenLimits,
         keeper: ActorProxy[IndexKeeper],
         pool: ActorProxy[EmbedderPool],
+        applier: Applier,
         clock: Clock,
     ) -> None:
         self._workspace = workspace
         self._limits = limits
         self._keeper = keeper
         self._pool = pool
+        self._applier = applier
         self._clock = clock
         self._claims = VectorClaims()
 
-    async def index(self, path: str, raw_path: str) -> Indexed | Refused:
-        """Makes the index show what the disk shows.
+    async def prepare(self, path: str, raw_path: str) -> Prepared:
+        """Returns what the disk shows, with the vectors that the index lacks.
 
         Args:
             path: Key of the file.
@@ -91,38 +116,47 @@ class FileIndexer:
         match source:
             case SourceFile():
                 parsed = await asyncio.to_thread(parse_file, source, limits=self._limits)
-                return await self._replace(parsed)
+                return await self._planned(parsed)
             case Gone():
-                return Indexed(await self._apply(FileUpdate(path, None)), 0, removed=True)
+                return Prepared(FileUpdate(path, None))
             case SkippedFile():
-                return Refused(await self._apply(FileUpdate(path, None)), source)
+                return Prepared(FileUpdate(path, None), skipped=source)
             case _:
                 assert_never(source)
 
-    async def _replace(self, parsed: ParsedFile) -> Indexed:
-        for _attempt in range(MAX_PLANS):
-            delta = await call(
-                lambda: self._keeper.plan.remote(parsed),
-                clock=self._clock,
-                deadline_s=KEEPER_DEADLINE_S,
-            )
-            vectors, mine = await self._claims.embed(delta.missing, self._embed)
-            hashes = tuple(chunk.content_hash for chunk in delta.missing)
-            try:
-                result = await self._apply(FileUpdate(parsed.path, parsed, hashes, vectors))
-            except StaleUpdate:
-                continue
-            finally:
-                self._claims.release(mine)
-            return Indexed(result, len(mine), removed=False)
-        raise StaleUpdate(parsed.path, delta.epoch)
+    async def apply(self, prepared: Prepared) -> Indexed | Refused:
+        """Makes the index show what was prepared.
 
-    async def _apply(self, update: FileUpdate) -> ApplyResult:
-        return await call(
-            lambda: self._keeper.apply.remote(update),
+        Raises:
+            EmbeddingError: the index has lost a vector meanwhile, and there is no new one.
+            StaleUpdate: it loses them again and again.
+        """
+        for _attempt in range(MAX_PLANS):
+            update, claimed = prepared.update, prepared.claimed
+            try:
+                result = await self._applier.apply(update, is_new=prepared.is_new)
+            except StaleUpdate as error:
+                stale = error
+            else:
+                if prepared.skipped is not None:
+                    return Refused(result, prepared.skipped)
+                return Indexed(result, len(claimed), removed=update.parsed is None)
+            finally:
+                self._claims.release(claimed)
+            assert update.parsed is not None  # noqa: S101 - a removal needs no vector
+            prepared = await self._planned(update.parsed)
+        raise stale
+
+    async def _planned(self, parsed: ParsedFile) -> Prepared:
+        delta = await call(
+            lambda: self._keeper.plan.remote(parsed),
             clock=self._clock,
             deadline_s=KEEPER_DEADLINE_S,
         )
+        vectors, claimed = await self._claims.embed(delta.missing, self._embed)
+        hashes = tuple(chunk.content_hash for chunk in delta.missing)
+        update = FileUpdate(parsed.path, parsed, hashes, vectors)
+        return Prepared(update, is_new=delta.is_new, claimed=claimed)
 
     async def _embed(self, chunks: Sequence[Chunk]) -> NDArray[np.float32]:
         blocks = [

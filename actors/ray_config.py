@@ -52,6 +52,19 @@ class EmbedderOptions(Group):
         return self.workers or min(os.cpu_count() or 1, MAX_DEFAULT_WORKERS)
 
 
+class BuilderOptions(Group):
+    """``builder``: Ray tasks that prepare many new files for the index."""
+
+    tasks: int = Field(default=0, ge=0, le=1_000)
+    """Tasks at the same time; 0 for one per CPU core, at most MAX_DEFAULT_WORKERS."""
+    num_cpus: float = Field(default=0.0, ge=0)
+    resources: dict[str, float] = Field(default_factory=dict)
+
+    def num_tasks(self) -> int:
+        """Returns the most tasks at the same time."""
+        return self.tasks or min(os.cpu_count() or 1, MAX_DEFAULT_WORKERS)
+
+
 class ActorOptions(Group):
     """``actors.<name>``: resources and restarts of one kind of actor."""
 
@@ -81,6 +94,7 @@ class RayConfig(Group):
     cluster: ClusterOptions = ClusterOptions()
     dashboard: DashboardOptions = DashboardOptions()
     embedder: EmbedderOptions = EmbedderOptions()
+    builder: BuilderOptions = BuilderOptions()
     actors: Actors = Actors()
 
 

@@ -178,12 +178,8 @@ def start(settings: Settings, locations: Locations, config: RayConfig) -> Memory
     )
     debounce = Debounce(memory.persist_to_disk_delay, memory.persist_to_disk_max_delay)
     persister = create(Persister, "Persister", actors.persister, (locations.data, keeper, debounce))
-    chunker = create(
-        Chunker,
-        "Chunker",
-        actors.chunker,
-        (ChunkerOptions(locations.workspace, memory, info), keeper, pool, persister),
-    )
+    work = ChunkerOptions(locations.workspace, memory, info, config.builder)
+    chunker = create(Chunker, "Chunker", actors.chunker, (work, keeper, pool, persister))
     provider = create(
         ContextProvider,
         "ContextProvider",

@@ -137,6 +137,7 @@ class MemoryIndex:
                 if chunk.content_hash in missing and chunk is distinct[chunk.content_hash]
             ),
             num_reused=sum(chunk.content_hash not in missing for chunk in parsed.chunks),
+            is_new=self._state.table.file(parsed.path) is None,
             epoch=self._epoch,
         )
 

@@ -119,6 +119,8 @@ class FileDelta:
     """Chunks whose vector is not known, one per distinct content hash, in file order."""
     num_reused: int
     """Chunks whose vector is already known, whichever file it came from."""
+    is_new: bool
+    """Whether the index does not know the file yet."""
     epoch: str
     """Incarnation of the keeper that answered."""
 

@@ -33,7 +33,7 @@ ALLOWED = {
     "ray.get": DRIVERS,
     "ray.init": (CLUSTER,),
     "ray.kill": DRIVERS,
-    "ray.remote": ("actors/system.py",),
+    "ray.remote": ("actors/building.py", "actors/system.py"),
     "ray.shutdown": (CLUSTER,),
     "ray.wait": DRIVERS,
     "asyncio.sleep": (CLOCK,),

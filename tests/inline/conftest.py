@@ -14,17 +14,21 @@ from actors.embedder_pool import EmbedderPool
 from actors.event_emitter import EventEmitter
 from actors.index_keeper import IndexKeeper
 from actors.persister import Persister
+from memory.analysis import Analyzer
+from memory.bulk import build_batch
 from memory.config import EmbeddingsSettings, MemorySettings, Settings
 from memory.debounce import Debounce
 from memory.messages import FileEvent
 from memory.providers.local import LOCAL_MODELS, MINILM
 from tests.doubles import FakeClock, HashEmbedder
-from tests.inline.handles import InlineHandle
+from tests.inline.handles import InlineHandle, freeze
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
+    from memory.bulk import FileBatch
+    from memory.messages import ParsedFile
     from memory.providers.base import ModelInfo
 
 INFO = LOCAL_MODELS[MINILM].info
@@ -51,6 +55,24 @@ class FakeWorker:
         return self.model.embed_query(text)
 
 
+class FakeBuilder:
+    """Prepares files in this process, and can be told to fail."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+        """Paths of the files of each."""
+        self.error: Exception | None = None
+
+    def __call__(self, files: tuple[ParsedFile, ...]) -> asyncio.Task[FileBatch]:
+        return asyncio.get_running_loop().create_task(self._build(freeze(files)))
+
+    async def _build(self, files: tuple[ParsedFile, ...]) -> FileBatch:
+        self.batches.append([file.path for file in files])
+        if self.error is not None:
+            raise self.error
+        return freeze(build_batch(Analyzer("english"), files))
+
+
 @dataclass
 class Pipe:
     """The actors of one memory and what surrounds them."""
@@ -61,6 +83,7 @@ class Pipe:
     info: ModelInfo
     clock: FakeClock
     worker: FakeWorker
+    builder: FakeBuilder
     keeper: InlineHandle
     pool: InlineHandle
     persister: InlineHandle
@@ -127,12 +150,12 @@ async def pipe(tmp_path: Path) -> AsyncIterator[Pipe]:
             reconcile_interval=RECONCILE_S,
         )
     )
-    clock, worker = FakeClock(), FakeWorker()
+    clock, worker, builder = FakeClock(), FakeWorker(), FakeBuilder()
     keeper = InlineHandle(IndexKeeper(settings, INFO, data, root))
     pool = InlineHandle(EmbedderPool(INFO, InlineHandle(worker), clock=clock))
     persister = InlineHandle(Persister(data, keeper, Debounce(FLUSH_S, 10 * FLUSH_S), clock))
     options = ChunkerOptions(root, settings.memory, INFO)
-    chunker = InlineHandle(Chunker(options, keeper, pool, persister, clock))
+    chunker = InlineHandle(Chunker(options, keeper, pool, persister, clock, builder))
     provider = InlineHandle(ContextProvider(settings, keeper, pool, clock))
     emitter = InlineHandle(EventEmitter(data, provider, clock))
     yield Pipe(
@@ -142,6 +165,7 @@ async def pipe(tmp_path: Path) -> AsyncIterator[Pipe]:
         INFO,
         clock,
         worker,
+        builder,
         keeper,
         pool,
         persister,

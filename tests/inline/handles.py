@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from ray.exceptions import ActorUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def freeze(value: Any) -> Any:
@@ -39,10 +42,13 @@ class _Method:
         self._name = name
 
     def remote(self, *args: Any) -> asyncio.Task[Any]:
-        return asyncio.get_running_loop().create_task(self._run(freeze(args)))
+        given = [arg if isinstance(arg, asyncio.Future) else freeze(arg) for arg in args]
+        return asyncio.get_running_loop().create_task(self._run(given))
 
-    async def _run(self, args: tuple[Any, ...]) -> Any:
+    async def _run(self, args: Sequence[Any]) -> Any:
         await asyncio.sleep(0)
+        # As Ray, which hands over what a reference stands for.
+        args = [await arg if isinstance(arg, asyncio.Future) else arg for arg in args]
         if self._handle.dead:
             raise ActorUnavailableError("the actor is restarting", b"0" * 16)
         self._handle.calls.append(self._name)
