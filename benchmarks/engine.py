@@ -21,6 +21,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import engine_building
 import engine_search
 import engine_storage
 import engine_updates
@@ -31,8 +32,8 @@ RESULTS = Path(__file__).with_name("results")
 DEFAULT_CHUNKS = 100_000
 PACKAGES = ("numpy", "faiss-cpu", "tantivy", "bm25s")
 GROUPS = {
-    "orama": engine_updates.orama,
-    "building": engine_updates.building,
+    "orama": engine_building.orama,
+    "building": engine_building.building,
     "lexical": engine_search.lexical,
     "hybrid": engine_search.hybrid,
     "editing": engine_updates.editing,

@@ -96,6 +96,14 @@ def update_of(parsed: ParsedFile) -> FileUpdate:
     return FileUpdate(parsed.path, parsed, hashes, corpus.vectors(hashes, DIM))
 
 
+def vectors_of(updates: Iterable[FileUpdate]) -> tuple[tuple[str, ...], NDArray[np.float32]]:
+    """Returns the distinct hashes of files and their vectors, shape (n, DIM)."""
+    found: dict[str, NDArray[np.float32]] = {}
+    for update in updates:
+        found.update(zip(update.hashes, update.vectors, strict=True))
+    return tuple(found), np.stack(list(found.values()))
+
+
 def edited(parsed: ParsedFile, number: int) -> ParsedFile:
     """Returns a file after somebody added a line to its last section, another line per number."""
     last = parsed.chunks[-1]

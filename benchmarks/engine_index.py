@@ -5,9 +5,11 @@ The only place of the engine benchmark that knows which calls do this.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import corpus
+import engine_corpus
 import measuring
 from engine_corpus import ENGLISH, INFO
 from measuring import seconds
@@ -16,24 +18,31 @@ from memory.analysis import Analyzer
 from memory.config import MemorySettings
 from memory.index import IndexSettings, MemoryIndex
 from memory.index_opening import open_or_create
-from memory.messages import FileUpdate
+from memory.messages import FileUpdate, Query
 from memory.snapshot import SNAPSHOT_NAME, read_header
 from memory.storage import IndexStorage
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from engine_corpus import Material
 
     from memory.messages import ParsedFile
 
+LIMIT = 10
 _EPOCH = "benchmark"
+
+
+def empty() -> MemoryIndex:
+    """Returns an index without a file."""
+    return MemoryIndex(INFO, Analyzer(ENGLISH), IndexSettings(), epoch=_EPOCH)
 
 
 def built(material: Material) -> tuple[MemoryIndex, float]:
     """Returns an index filled file by file, vectors given, and the seconds it took."""
     updates = list(material.updates())
-    index = MemoryIndex(INFO, Analyzer(ENGLISH), IndexSettings(), epoch=_EPOCH)
+    index = empty()
     return index, seconds(lambda: [index.apply(update) for update in updates])
 
 
@@ -75,6 +84,16 @@ def planned(index: MemoryIndex, parsed: ParsedFile) -> FileUpdate:
     """Returns an update with the vectors that the index lacks, as the Chunker makes it."""
     hashes = tuple(chunk.content_hash for chunk in index.plan(parsed).missing)
     return FileUpdate(parsed.path, parsed, hashes, corpus.vectors(hashes, INFO.dim))
+
+
+def searches(index: MemoryIndex, material: Material) -> list[Callable[[], object]]:
+    """Returns hybrid searches without snippets, one a question."""
+    queries = material.queries()
+    asked = engine_corpus.query_vectors(queries)
+    return [
+        partial(index.search, Query(text, LIMIT, wants_snippets=False), vector)
+        for text, vector in zip(queries, asked, strict=True)
+    ]
 
 
 def vector_bytes(data: Path) -> float:

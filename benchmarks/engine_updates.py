@@ -1,25 +1,20 @@
-"""How fast is the index filled and changed, and do changes leave traces?"""
+"""How fast is the index changed, and do changes leave traces?"""
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import engine_corpus
 import engine_index
-import engine_orama
 import numpy as np
-from engine_figures import NO_TARGET, Findings, Target
+from engine_figures import Findings, Target
 from engine_peers import write_synced
 from measuring import interleaved_ms, percentiles, seconds
-
-from memory.messages import Query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,67 +26,11 @@ if TYPE_CHECKING:
     from memory.index import MemoryIndex
     from memory.messages import FileUpdate, ParsedFile
 
-LIMIT = 10
-ORAMA_SIZES = (2_000, 10_000)
 NUM_EDITS = 200
 NUM_CHURNED = 10_000
 EDIT_PAUSE_S = 0.05
 """As often as one local model embeds a section."""
 QUERY_PAUSE_S = 0.01
-_ORAMA_FIGURES = "orama.json"
-
-
-def orama(folder: Path, material: Material) -> Findings:
-    """Filling and hybrid searches of small indexes, beside Orama's of the same chunks."""
-    sizes = sorted({min(size, material.num_chunks) for size in ORAMA_SIZES})
-    package = folder / "orama"
-    package.mkdir(exist_ok=True)
-    missing = engine_orama.install(package)
-    if missing:
-        return Findings(notes=[f"Orama is left out: {missing}"])
-    peer = engine_orama.measured(package, material, sizes)
-    findings = Findings()
-    for size in sizes:
-        index, duration = engine_index.built(replace(material, num_chunks=size))
-        findings.add(
-            f"bulk build of {size:,}",
-            size / duration,
-            "chunks/s",
-            anchor=("Orama", peer.inserts_a_s(size)),
-            target=Target(ratio_least=2),
-        )
-    ours = percentiles(interleaved_ms({"ours": _searches(index, material)})["ours"])
-    for cut, target in (("p50 ms", Target(ratio_most=1 / 30)), ("p95 ms", NO_TARGET)):
-        findings.add(
-            f"hybrid {cut.removesuffix(' ms')} at {sizes[-1]:,}",
-            ours[cut],
-            "ms",
-            anchor=("Orama", peer.hybrid[cut]),
-            target=target,
-        )
-    (folder / _ORAMA_FIGURES).write_text(json.dumps(peer.inserts_a_s(sizes[-1])))
-    return findings
-
-
-def building(folder: Path, material: Material) -> Findings:
-    """Filling an empty index file by file, vectors given; Orama's rate is that of fewer chunks."""
-    data = folder / f"data-{material.num_chunks}"
-    index, duration = engine_index.built(material)
-    data.mkdir(exist_ok=True)
-    engine_index.save(data, index)
-    known = folder / _ORAMA_FIGURES
-    num_chunks = index.status().num_chunks
-    findings = Findings()
-    findings.add(
-        f"bulk build of {num_chunks:,}",
-        num_chunks / duration,
-        "chunks/s",
-        anchor=(f"Orama at {ORAMA_SIZES[-1]:,}", json.loads(known.read_text()))
-        if known.exists()
-        else None,
-        target=Target(ratio_least=2),
-    )
-    return findings
 
 
 def editing(folder: Path, material: Material) -> Findings:
@@ -140,7 +79,9 @@ def interference(folder: Path, material: Material) -> Findings:
     """Questions at odd moments, to one thread that also applies edits, as the keeper does."""
     index = engine_index.opened(engine_index.saved(folder, material))
     with ThreadPoolExecutor(1) as keeper:
-        searches = [partial(keeper.submit, search) for search in _searches(index, material)]
+        searches = [
+            partial(keeper.submit, search) for search in engine_index.searches(index, material)
+        ]
         _asked_at_odd_moments(searches)
         idle = percentiles(_asked_at_odd_moments(searches))
         stop = threading.Event()
@@ -168,7 +109,10 @@ def churn(folder: Path, material: Material) -> Findings:
     for update in _edits_of_one_file(after, material, num_edits):
         after.apply(update)
     taken = interleaved_ms(
-        {"before": _searches(before, material), "after": _searches(after, material)}
+        {
+            "before": engine_index.searches(before, material),
+            "after": engine_index.searches(after, material),
+        }
     )
     findings = Findings()
     cuts = {side: percentiles(each) for side, each in taken.items()}
@@ -205,15 +149,6 @@ def _edits_of_one_file(
     parsed = next(material.parsed_files())
     for number in range(1, num_edits + 1):
         yield engine_index.planned(index, engine_corpus.edited(parsed, number))
-
-
-def _searches(index: MemoryIndex, material: Material) -> list[Callable[[], object]]:
-    queries = material.queries()
-    asked = engine_corpus.query_vectors(queries)
-    return [
-        partial(index.search, Query(text, LIMIT, wants_snippets=False), vector)
-        for text, vector in zip(queries, asked, strict=True)
-    ]
 
 
 def _asked_at_odd_moments(searches: Sequence[Callable[[], Future[object]]]) -> list[float]:
