@@ -39,6 +39,7 @@ class Console:
         self._most_pending = 0
         self._failing: set[tuple[str, str]] = set()
         self._is_missing = False
+        self._disk_error = ""
 
     def say(self, text: str) -> None:
         """Prints one line."""
@@ -77,7 +78,7 @@ class Console:
         self.say(f"plugin live with {files} / {chunks} indexed")
 
     def problems(self, status: StatusPayload) -> None:
-        """Prints once each: a file that fails, and a workspace that vanished or came back."""
+        """Prints once each: a failing file, a workspace that vanished, a disk that refuses."""
         failing = {(failed["path"], failed["reason"]) for failed in status["failed"]}
         for path, reason in sorted(failing - self._failing):
             self.say(f"{sanitize_path(path)} failed and is tried again: {reason}")
@@ -88,6 +89,10 @@ class Console:
             news = "missing; the index keeps what it has" if is_missing else "back"
             self.say(f"workspace is {news}")
         self._is_missing = is_missing
+        error = status["disk_error"]
+        if error != self._disk_error:
+            self.say(f"{error}; it is tried again" if error else "the disk takes the index again")
+        self._disk_error = error
 
     def indexed(self, entry: FileIndexed) -> None:
         """Prints what a change on disk cost."""

@@ -12,7 +12,8 @@ import ray
 from actors.loops import call, run_forever, spawn
 from actors.statuses import PersisterStatus
 from memory.clock import SystemClock
-from memory.identity import needs_writing, write_embedding_json
+from memory.identity import EMBEDDING_JSON, needs_writing, write_embedding_json
+from memory.journal import JOURNAL_NAME
 from memory.snapshot import SNAPSHOT_NAME
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ class Persister:
         self._num_marks = self._num_synced = 0
         self._storage: StorageStatus | None = None
         self._num_flushes = 0
-        self._last_error = ""
+        self._last_error, self._num_complaints = "", 0
+        self._is_urgent = False
+        """Whether a save must not wait for a quiet moment."""
         self._task = spawn("Persister", self._run())
 
     def __repr__(self) -> str:
@@ -115,7 +118,7 @@ class Persister:
 
     async def _step(self) -> None:
         self._changed.clear()
-        due_s = self._debounce.due_in(self._clock.monotonic())
+        due_s = 0.0 if self._is_urgent else self._debounce.due_in(self._clock.monotonic())
         if due_s is None:
             await self._changed.wait()
         elif due_s > 0:
@@ -132,9 +135,14 @@ class Persister:
             covered = self._num_marks
             try:
                 self._storage = await self._ask(self._keeper.sync.remote)
+                trouble = self._storage.trouble
             except OSError as error:
-                # The snapshot that is due now is tried until the disk takes it.
-                self._complain(f"cannot sync the journal: {error.strerror or error}")
+                trouble = f"cannot sync {JOURNAL_NAME}: {error.strerror or error}"
+            if trouble:
+                # The snapshot that is due is tried until the disk takes it; at once if this is new.
+                self._is_urgent = trouble != self._last_error
+                self._complain(trouble)
+                self._changed.set()
             self._num_synced = covered
 
     async def _flush_or_retry_later(self) -> None:
@@ -146,6 +154,7 @@ class Persister:
             await self._clock.sleep(RETRY_S)
 
     def _complain(self, reason: str) -> None:
+        self._num_complaints += 1
         if reason != self._last_error:
             logger.warning("%s; the index stays in memory and is tried again", reason)
         self._last_error = reason
@@ -154,11 +163,15 @@ class Persister:
         async with self._saving:
             # Before the disk is asked about: what changes meanwhile counts anew.
             self._debounce.clear()
+            complaints = self._num_complaints
             await self._sync()
+            self._is_urgent = False
             self._storage = await self._ask(self._keeper.storage.remote)
             if self._storage.needs_save:
                 self._storage = await self._saved(self._storage)
-            await asyncio.to_thread(_mirror, self._data, self._storage)
+            await self._mirror(self._storage)
+            if self._num_complaints == complaints:
+                self._last_error = ""
 
     async def _saved(self, before: StorageStatus) -> StorageStatus:
         try:
@@ -175,11 +188,15 @@ class Persister:
         logger.info("saved revision %d", revision)
         return await self._ask(self._keeper.storage.remote)
 
+    async def _mirror(self, storage: StorageStatus) -> None:
+        """Writes ``embedding.json``, which people may have removed, beside its snapshot."""
+        try:
+            if await asyncio.to_thread(needs_writing, self._data, storage.identity):
+                await asyncio.to_thread(write_embedding_json, self._data, storage.identity)
+        except OSError as error:
+            # Without it the next start asks the model for the dimension.
+            self._complain(f"cannot write {EMBEDDING_JSON}: {error.strerror or error}")
+            self._debounce.touch(self._clock.monotonic())
+
     async def _ask(self, attempt: Callable[[], Awaitable[T]]) -> T:
         return await call(attempt, clock=self._clock, deadline_s=KEEPER_DEADLINE_S)
-
-
-def _mirror(data: Path, storage: StorageStatus) -> None:
-    """Writes ``embedding.json``, which people may have removed, beside its snapshot."""
-    if needs_writing(data, storage.identity):
-        write_embedding_json(data, storage.identity)

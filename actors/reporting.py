@@ -99,6 +99,7 @@ class Reporter:
             status["generation"] = max(0, self._persister.generation)
             status["snapshot_age_s"] = self._age(self._persister.saved_at)
             status["journal_bytes"] = self._persister.journal_bytes
+            status["disk_error"] = self._persister.last_error
 
     def _fill_work(self, status: StatusPayload) -> None:
         if self._chunker is not None:

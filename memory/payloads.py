@@ -145,6 +145,8 @@ class StatusPayload(TypedDict):
     snapshot_age_s: float | None
     """Seconds since the index was written to disk; None if it never was."""
     journal_bytes: int
+    disk_error: str
+    """Why the disk does not take the index, which stays in memory; empty if it does."""
     last_event_age_s: float | None
     last_reconcile_age_s: float | None
     actors: list[ActorPayload]
@@ -243,6 +245,7 @@ def blank_status(state: State) -> StatusPayload:
         "generation": 0,
         "snapshot_age_s": None,
         "journal_bytes": 0,
+        "disk_error": "",
         "last_event_age_s": None,
         "last_reconcile_age_s": None,
         "actors": [],

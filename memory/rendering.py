@@ -111,8 +111,10 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
     if status["state"] != "stopped":
         yield f"- pending: {_count(status['pending'], 'file')}"
         yield f"- embedded since the start: {_count(status['embedded_inputs'], 'text')}"
-    age_s = status["snapshot_age_s"]
-    yield f"- on disk: {'nothing yet' if age_s is None else f'written {_age(age_s)} ago'}"
+    if status["state"] != "starting":
+        yield f"- on disk: {_on_disk(status)}"
+    if status["disk_error"]:
+        yield f"- disk: {sanitize_cell(status['disk_error'])}; it is tried again"
     for failed in status["failed"]:
         reason = sanitize_cell(failed["reason"])
         yield f"- failed: `{sanitize_path(failed['path'])}` ({failed['stage']}): {reason}"
@@ -121,6 +123,14 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
         yield f"- skipped: `{sanitize_path(skipped['path'])}`: {reason}"
     for actor in status["actors"]:
         yield f"- actor {actor['name']}: {actor['state']}, pid {actor['pid']}"
+
+
+def _on_disk(status: StatusPayload) -> str:
+    age_s = status["snapshot_age_s"]
+    if age_s is None:
+        return "nothing yet"
+    is_journaled = status["journal_bytes"] and not status["disk_error"]
+    return f"written {_age(age_s)} ago" + (", and every change since" if is_journaled else "")
 
 
 def _count(number: int, noun: str) -> str:

@@ -53,6 +53,8 @@ class StorageStatus:
     """Whether snapshot and journal together hold every change."""
     needs_save: bool
     """Whether a snapshot is due: they do not, or the journal is long."""
+    trouble: str = ""
+    """Why they do not, if the disk refused."""
 
 
 class IndexStorage:
@@ -82,6 +84,7 @@ class IndexStorage:
         self._index = index
         self._saved_revision, self._saved_at = saved_revision, saved_at
         self._snapshot_bytes = _size(data / SNAPSHOT_NAME)
+        self._trouble = ""
         self.changing = threading.Lock()
         """Held while the index changes, and while its image is taken."""
         sweep_temporaries(data)
@@ -104,6 +107,7 @@ class IndexStorage:
             journal_bytes=num_bytes,
             is_complete=is_complete,
             needs_save=not is_complete or is_long,
+            trouble="" if is_complete else self._trouble,
         )
 
     def stop_logging(self) -> None:
@@ -184,9 +188,14 @@ class IndexStorage:
                 self._put_aside()
                 journal = JournalWriter(self._data, base=revision, identity=identity)
         except OSError as error:
-            logger.warning("no journal: %s; each save writes the whole index", error)
+            self._complain(error)
             return None
         return journal
+
+    def _complain(self, error: Exception) -> None:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        self._trouble = f"cannot write {JOURNAL_NAME}: {reason}"
+        logger.warning("%s; each save writes the whole index until it can", self._trouble)
 
     def _put_aside(self) -> None:
         """Makes room for a new journal; the old one may hold what somebody paid for."""
@@ -199,7 +208,7 @@ class IndexStorage:
         try:
             self._journal.append(revision, change)
         except (OSError, ValueError) as error:
-            logger.warning("a change is not in the journal (%s); the index is saved anew", error)
+            self._complain(error)
             self.stop_logging()
 
 

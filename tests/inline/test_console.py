@@ -140,6 +140,21 @@ def test_a_workspace_that_vanishes_and_comes_back_is_two_lines():
     )
 
 
+def test_a_disk_that_refuses_and_takes_again_is_two_lines():
+    printed = io.StringIO()
+    console = Console(printed)
+
+    for error in ("", "cannot write memory.wal: full", "cannot write memory.wal: full", "", ""):
+        payload = status()
+        payload["disk_error"] = error
+        console.problems(payload)
+
+    assert printed.getvalue() == (
+        "memory: cannot write memory.wal: full; it is tried again\n"
+        "memory: the disk takes the index again\n"
+    )
+
+
 def test_progress_is_shown_on_a_terminal_only_and_its_thread_ends():
     """SPEC K3."""
     printed, terminal = io.StringIO(), Terminal()

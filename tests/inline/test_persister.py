@@ -85,13 +85,67 @@ async def test_a_journal_that_cannot_be_written_is_replaced_by_a_snapshot(pipe: 
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(module.JournalWriter, "append", refuse)
-    before = (await pipe.persister.status.remote()).num_flushes
+    pipe.write("b.md", "# B\n\nText.\n")
+    started = pipe.clock.monotonic()
+    await pipe.touched("b.md")
+
+    async def both_saved() -> bool:
+        return read_header(pipe.data / SNAPSHOT_NAME).info.num_files == 2
+
+    await pipe.until(both_saved)
+    assert pipe.clock.monotonic() - started < FLUSH_S / 2  # at once
+
+
+async def test_a_change_that_is_nowhere_on_disk_is_told(pipe: Pipe, monkeypatch):
+    """Until a save succeeds; later changes are in the journal again."""
+    await written(pipe, "a.md")
+    real_append, real_write = module.JournalWriter.append, module.write
+
+    def refuse(*_arguments, **_options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(module.JournalWriter, "append", refuse)
+    monkeypatch.setattr(module, "write", refuse)
     pipe.write("b.md", "# B\n\nText.\n")
     await pipe.touched("b.md")
-    await pipe.clock.advance(FLUSH_S + 1)
-    await pipe.until(lambda: saved(pipe, before + 1))
+    assert "No space left on device" in (await pipe.persister.status.remote()).last_error
+    monkeypatch.setattr(module.JournalWriter, "append", real_append)
+    await pipe.until(lambda: complains_of(pipe, SNAPSHOT_NAME))
 
-    assert read_header(pipe.data / SNAPSHOT_NAME).info.num_files == 2
+    before = (await pipe.persister.status.remote()).num_flushes
+    monkeypatch.setattr(module, "write", real_write)
+    await pipe.clock.advance(FLUSH_S + RETRY_S + 1)
+    await pipe.until(lambda: saved(pipe, before + 1))
+    assert (await pipe.persister.status.remote()).last_error == ""
+    pipe.write("c.md", "# C\n\nText.\n")
+    await pipe.touched("c.md")
+
+    pipe.restart_keeper()
+    assert await pipe.paths() == ["a.md", "b.md", "c.md"]
+
+
+async def complains_of(pipe: Pipe, name: str) -> bool:
+    return f"cannot write {name}:" in (await pipe.persister.status.remote()).last_error
+
+
+async def test_a_mirror_that_cannot_be_written_is_told_and_the_index_is_saved(pipe: Pipe):
+    """A folder has its name; once it is gone, the next flush writes the file."""
+    await pipe.settle()
+    await pipe.persister.flush.remote()
+    (pipe.data / EMBEDDING_JSON).unlink()
+    (pipe.data / EMBEDDING_JSON).mkdir()
+    pipe.write("a.md", "# A\n\nText.\n")
+    await pipe.touched("a.md")
+
+    await pipe.persister.flush.remote()
+
+    assert await complains_of(pipe, EMBEDDING_JSON)
+    with SnapshotReader(pipe.data) as reader:
+        assert [file.path for file in reader.files()] == ["a.md"]
+    (pipe.data / EMBEDDING_JSON).rmdir()
+    await pipe.persister.flush.remote()
+    assert (await pipe.persister.status.remote()).last_error == ""
+    assert read_embedding_json(pipe.data) is not None
 
 
 async def test_an_index_that_did_not_change_is_not_written_again(pipe: Pipe):

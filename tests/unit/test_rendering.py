@@ -166,3 +166,14 @@ def test_ages_are_said_in_the_largest_whole_unit():
     assert {age: source_line("disk", age) for age in ages} == {
         age: f"source: disk, written {text} ago" for age, text in ages.items()
     }
+
+
+def test_a_status_tells_what_the_disk_holds():
+    running = blank_status("ready") | {"snapshot_age_s": 7300.0, "journal_bytes": 4_000}
+
+    assert "- on disk: written 2 hours ago, and every change since\n" in status_markdown(running)
+    refused = running | {"disk_error": "cannot write memory.wal: full"}
+    assert (
+        "- on disk: written 2 hours ago\n- disk: cannot write memory.wal: full; it is tried again\n"
+    ) in status_markdown(refused)
+    assert "on disk" not in status_markdown(blank_status("starting"))
