@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 
 _APPENDING = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+_NEVER_A_FILE = frozenset({errno.EISDIR, errno.ENXIO, errno.ELOOP})
 
 
 class Disk(Protocol):
@@ -186,16 +188,28 @@ def replace_unflushed(path: Path, blocks: Iterable[Buffer], disk: Disk) -> int:
 def sweep_temporaries(folder: Path, name: str, disk: Disk | None = None) -> int:
     """Removes what killed replacements of ``folder/name`` left behind; returns how many.
 
-    For the owner of the folder only: a replacement under way elsewhere would lose its file.
+    For the owner of the folder only: a replacement under way elsewhere would lose its file. What
+    cannot be removed waits for the next time.
     """
     disk = disk or OsDisk()
-    strays = [path for path in folder.glob(f".{name}.*.tmp") if path.is_file()]
-    for path in strays:
-        with contextlib.suppress(FileNotFoundError):
-            disk.remove(path)
-    return len(strays)
+    num_removed = 0
+    for path in folder.glob(f".{name}.*.tmp"):
+        with contextlib.suppress(OSError):
+            if path.is_file():
+                disk.remove(path)
+                num_removed += 1
+    return num_removed
 
 
 def open_at_once(path: str, flags: int) -> int:
     """Opens a file to be read, for ``open(opener=...)``; a FIFO must not wait for a writer."""
     return os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)
+
+
+def is_passing(error: OSError) -> bool:
+    """Tells whether a file may be readable at another moment, or to somebody else.
+
+    Not so a folder, a socket or a ring of links. All other errors (descriptors or memory run out, a
+    disk that does not answer, missing rights) say nothing about the content.
+    """
+    return error.errno not in _NEVER_A_FILE

@@ -111,7 +111,7 @@ class SnapshotIncompatible(StoreError):
 
 
 class JournalUnusable(StoreError):
-    """The journal cannot be read, or belongs to another model or another snapshot."""
+    """The journal is none, or belongs to another model or another snapshot."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)

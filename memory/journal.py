@@ -24,7 +24,7 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memory.atomic_file import open_at_once
+from memory.atomic_file import is_passing, open_at_once
 from memory.errors import JournalUnusable
 
 if TYPE_CHECKING:
@@ -82,8 +82,8 @@ def read_journal(path: Path, *, identity: bytes) -> Journal | None:
         path: ``memory.wal``.
         identity: 32 bytes, what the writer was given.
     Raises:
-        JournalUnusable: of another identity or format version, not a journal, or the system cannot
-            read it.
+        JournalUnusable: of another identity or format version, or not a journal.
+        OSError: the system cannot read it now, which says nothing about what it holds.
     """
     try:
         with open(path, "rb", buffering=0, opener=open_at_once) as file:
@@ -94,6 +94,8 @@ def read_journal(path: Path, *, identity: bytes) -> Journal | None:
     except FileNotFoundError:
         return None
     except OSError as error:
+        if is_passing(error):
+            raise OSError(error.errno, error.strerror, str(path)) from None
         raise JournalUnusable(str(path), error.strerror or "cannot be read") from None
     records, num_bytes = decode_records(data, after=base)
     return Journal(base, records, HEADER_BYTES + num_bytes, torn=num_bytes != len(data))

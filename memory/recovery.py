@@ -44,32 +44,38 @@ def open_saved(data: Path) -> Saved:
         SnapshotMissing: nothing was saved yet.
         SnapshotCorrupt: see SnapshotFile.
         SnapshotIncompatible: see SnapshotFile.
+        OSError: the system cannot read a file now; it may hold what somebody paid for.
     """
     for _attempt in range(_MAX_ATTEMPTS):
         snapshot = SnapshotFile(data / SNAPSHOT_NAME)
-        header = snapshot.header
-        trouble = ""
         try:
-            journal = read_journal(
-                data / JOURNAL_NAME, identity=journal_identity(header.info.identity)
-            )
-        except JournalUnusable as error:
-            journal, trouble = None, str(error)
-        if journal is None:
-            return Saved(snapshot, (), header.saved_at, trouble)
-        if journal.base <= header.info.revision:
-            return _with_changes(snapshot, journal.records, data)
+            saved = _with_journal(snapshot, data / JOURNAL_NAME)
+        except BaseException:
+            snapshot.close()
+            raise
+        if saved is not None:
+            return saved
         # A newer snapshot took the place of this one between the two readings.
         snapshot.close()
+    snapshot = SnapshotFile(data / SNAPSHOT_NAME)
     reason = "its changes begin after the snapshot"
-    return Saved(SnapshotFile(data / SNAPSHOT_NAME), (), header.saved_at, reason)
+    return Saved(snapshot, (), snapshot.header.saved_at, reason)
 
 
-def _with_changes(snapshot: SnapshotFile, records: tuple[JournalRecord, ...], data: Path) -> Saved:
+def _with_journal(snapshot: SnapshotFile, path: Path) -> Saved | None:
+    """Returns a snapshot with what came after it; None if the journal begins later than that."""
     header = snapshot.header
-    changes = tuple(each for each in records if each.revision > header.info.revision)
+    try:
+        journal = read_journal(path, identity=journal_identity(header.info.identity))
+    except JournalUnusable as error:
+        return Saved(snapshot, (), header.saved_at, str(error))
+    if journal is None:
+        return Saved(snapshot, (), header.saved_at)
+    if journal.base > header.info.revision:
+        return None
+    changes = tuple(each for each in journal.records if each.revision > header.info.revision)
     changed_at = header.saved_at
     if changes:
         with suppress(FileNotFoundError):
-            changed_at = max(changed_at, (data / JOURNAL_NAME).stat().st_mtime)
+            changed_at = max(changed_at, path.stat().st_mtime)
     return Saved(snapshot, changes, changed_at)

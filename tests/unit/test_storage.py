@@ -9,9 +9,7 @@ import pytest
 
 from memory import storage as module
 from memory.checks import dump
-from memory.config import EmbeddingsSettings, MemorySettings
 from memory.errors import SnapshotMissing
-from memory.index_opening import open_or_create
 from memory.journal import JOURNAL_NAME
 from memory.messages import FileUpdate
 from memory.reader import SnapshotReader
@@ -20,15 +18,7 @@ from memory.snapshot import SNAPSHOT_NAME
 from memory.storage import OLD_JOURNAL_NAME, IndexStorage
 from tests.doubles import HashEmbedder
 from tests.unit.building import new_index, parsed, put, remove, text_of
-
-SETTINGS = MemorySettings(embeddings=EmbeddingsSettings(provider="local"))
-
-
-def opened(folder, embedder):
-    found = open_or_create(
-        SETTINGS, embedder.info, data=folder, workspace=folder, epoch="next", now=0.0
-    )
-    return found.index, found.storage
+from tests.unit.keeping import opened
 
 
 @pytest.fixture
