@@ -64,6 +64,9 @@ def open_or_create(
         workspace: Root of the paths, noted in later snapshots.
         epoch: Name of this incarnation.
         now: Unix time in seconds, names a file that is set aside.
+
+    Raises:
+        OSError: a file cannot be read now, or not be moved; it may hold what somebody paid for.
     """
     analyzer = Analyzer(settings.language)
     rules = IndexSettings.of(settings, workspace=str(workspace))

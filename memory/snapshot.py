@@ -140,9 +140,9 @@ def read_header(path: Path) -> Header:
         return snapshot.header
 
 
-def sweep_temporaries(folder: Path) -> int:
+def sweep_temporaries(folder: Path, *, disk: atomic_file.Disk | None = None) -> int:
     """Removes what killed writers left behind; returns how many. For the owner only."""
-    return atomic_file.sweep_temporaries(folder, SNAPSHOT_NAME)
+    return atomic_file.sweep_temporaries(folder, SNAPSHOT_NAME, disk)
 
 
 def set_aside(path: Path, now: float) -> Path:
@@ -167,8 +167,10 @@ class SnapshotFile:
 
     Raises:
         SnapshotMissing: there is no file.
-        SnapshotCorrupt: checksum, length or content is wrong, or the system cannot read it.
+        SnapshotCorrupt: checksum, length or content is wrong, or it is no file.
         SnapshotIncompatible: written by another format version.
+        OSError: the system cannot read it now, which says nothing about what it holds; so do all
+            methods.
     """
 
     def __init__(self, path: Path) -> None:
@@ -178,6 +180,8 @@ class SnapshotFile:
         except FileNotFoundError:
             raise SnapshotMissing(str(path)) from None
         except OSError as error:
+            if atomic_file.is_passing(error):
+                raise
             raise self._corrupt(error.strerror or "cannot be opened") from None
         try:
             self.header = self._read_header()
@@ -221,7 +225,9 @@ class SnapshotFile:
     def _mapped(self) -> memoryview:
         try:
             mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError):
+        except OSError as error:
+            raise self._refused(error) from None
+        except ValueError:
             raise self._corrupt("cannot be read") from None
         return memoryview(mapped)
 
@@ -260,7 +266,11 @@ class SnapshotFile:
             self._file.seek(offset)
             return self._file.read(length)
         except OSError as error:
-            raise self._corrupt(error.strerror or "cannot be read") from None
+            raise self._refused(error) from None
+
+    def _refused(self, error: OSError) -> OSError:
+        """Returns the error of the system with the name of the file."""
+        return OSError(error.errno, error.strerror, str(self.path))
 
     def _corrupt(self, reason: str) -> SnapshotCorrupt:
         return SnapshotCorrupt(str(self.path), reason)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -86,6 +88,46 @@ def test_an_unreadable_snapshot_is_set_aside_once_and_built_anew(data, damage):
     assert "kept as memory.msp.bad-" in report.reason
     assert opened(data)[0] == []
     assert len(set_aside(data)) == 1
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO, errno.ENOMEM, errno.EACCES])
+def test_a_snapshot_that_cannot_be_opened_now_is_left_for_later(data, monkeypatch, number):
+    """Its vectors were paid for, and the error says nothing about them."""
+
+    def refuse(_path, _flags):
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("memory.atomic_file.open_at_once", refuse)
+        with pytest.raises(OSError, match=os.strerror(number)):
+            opened(data)
+
+    assert set_aside(data) == []
+    assert opened(data)[0] == ["a.md"]
+
+
+def test_a_snapshot_that_cannot_be_read_now_is_left_for_later(data, monkeypatch):
+    with monkeypatch.context() as patch:
+        # Reading what is open for writing alone is an error of the system.
+        patch.setattr("memory.atomic_file.open_at_once", lambda path, _: os.open(path, os.O_WRONLY))
+        with pytest.raises(OSError, match=SNAPSHOT_NAME):
+            opened(data)
+
+    assert set_aside(data) == []
+    assert opened(data)[0] == ["a.md"]
+
+
+def test_memory_that_runs_out_while_a_snapshot_is_mapped_does_not_set_it_aside(data, monkeypatch):
+    def refuse(*_arguments, **_options):
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("memory.snapshot.mmap.mmap", refuse)
+        with pytest.raises(OSError, match=SNAPSHOT_NAME):
+            opened(data)
+
+    assert set_aside(data) == []
+    assert opened(data)[0] == ["a.md"]
 
 
 def test_a_snapshot_of_another_format_version_is_set_aside(data):
