@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgpack
 
+from memory.atomic_file import OsDisk
 from memory.errors import JournalUnusable, StoreError
 from memory.identity import journal_identity
 from memory.journal import JOURNAL_NAME
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from memory.atomic_file import Disk
     from memory.identity import Identity
     from memory.index import MemoryIndex
     from memory.journal import JournalRecord
@@ -69,6 +71,9 @@ class IndexStorage:
         saved_revision: Of the snapshot on disk, -1 if there is none.
         saved_at: When that was written, Unix time in seconds.
         complete: Whether snapshot and journal together hold all of the index.
+        disk: For tests.
+    Raises:
+        OSError: a journal of another index could not be moved out of the way.
     """
 
     def __init__(
@@ -79,15 +84,17 @@ class IndexStorage:
         saved_revision: int,
         saved_at: float,
         complete: bool,
+        disk: Disk | None = None,
     ) -> None:
         self._data = data
         self._index = index
+        self._disk = disk or OsDisk()
         self._saved_revision, self._saved_at = saved_revision, saved_at
         self._snapshot_bytes = _size(data / SNAPSHOT_NAME)
         self._trouble = ""
         self.changing = threading.Lock()
         """Held while the index changes, and while its image is taken."""
-        sweep_temporaries(data)
+        sweep_temporaries(data, disk=self._disk)
         if not complete:
             # It belongs to another index, or its changes could not all be made again.
             self._put_aside()
@@ -113,7 +120,7 @@ class IndexStorage:
     def stop_logging(self) -> None:
         """Notes that the index changed in a way the journal cannot tell; a snapshot is due."""
         if self._journal is not None:
-            self._journal.close()
+            _give_up(self._journal)
             self._journal = None
 
     def sync(self) -> None:
@@ -145,7 +152,7 @@ class IndexStorage:
             with self._index.frozen() as parts:
                 self.changing.release()
                 try:
-                    write(self._data / SNAPSHOT_NAME, parts, saved_at=now)
+                    write(self._data / SNAPSHOT_NAME, parts, saved_at=now, disk=self._disk)
                 finally:
                     self.changing.acquire()
             self._note_saved(parts.info.revision, now)
@@ -175,18 +182,17 @@ class IndexStorage:
         # Otherwise changes since the image are nowhere yet: the next snapshot has them.
 
     def _open_journal(self, revision: int) -> JournalWriter | None:
-        identity = journal_identity(self._index.identity)
         try:
             try:
-                journal = JournalWriter(self._data, base=revision, identity=identity)
+                journal = self._journal_after(revision)
             except JournalUnusable:
                 self._put_aside()
-                journal = JournalWriter(self._data, base=revision, identity=identity)
+                journal = self._journal_after(revision)
             if journal.last_revision != self._index.revision:
                 # It goes on differently from the index, which was opened without it.
-                journal.close()
+                _give_up(journal)
                 self._put_aside()
-                journal = JournalWriter(self._data, base=revision, identity=identity)
+                journal = self._journal_after(revision)
         except OSError as error:
             self._complain(error)
             return None
@@ -197,10 +203,16 @@ class IndexStorage:
         self._trouble = f"cannot write {JOURNAL_NAME}: {reason}"
         logger.warning("%s; each save writes the whole index until it can", self._trouble)
 
+    def _journal_after(self, revision: int) -> JournalWriter:
+        identity = journal_identity(self._index.identity)
+        return JournalWriter(self._data, base=revision, identity=identity, disk=self._disk)
+
     def _put_aside(self) -> None:
         """Makes room for a new journal; the old one may hold what somebody paid for."""
         with suppress(FileNotFoundError):
-            (self._data / JOURNAL_NAME).replace(self._data / OLD_JOURNAL_NAME)
+            self._disk.rename(self._data / JOURNAL_NAME, self._data / OLD_JOURNAL_NAME)
+            # Else a power loss may bring it back beside the next snapshot, which it does not fit.
+            self._disk.fsync_folder(self._data)
 
     def _log(self, revision: int, change: bytes) -> None:
         if self._journal is None:
@@ -226,6 +238,12 @@ def replay_all(index: MemoryIndex, changes: Iterable[JournalRecord]) -> bool:
             logger.warning("the journal does not fit its snapshot at %d", change.revision)
             return False
     return True
+
+
+def _give_up(journal: JournalWriter) -> None:
+    """Closes a journal that nothing will be added to."""
+    with suppress(OSError):
+        journal.close()
 
 
 def _size(path: Path) -> int:

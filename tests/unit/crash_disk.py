@@ -246,12 +246,13 @@ class _File:
         return contents
 
 
-def crash_images(disk: CrashDisk, *, since: int = 0) -> Iterator[Image]:
+def crash_images(disk: CrashDisk, *, since: int = 0, torn: bool = True) -> Iterator[Image]:
     """Yields each distinct state of the folder that a crash may have left, with the promise.
 
     Args:
         disk: With the record.
         since: Number of recorded operations; the crash comes not before them.
+        torn: Whether contents may be mixtures, too; they are as many as a file has bytes.
     """
     seen = set()
     for names, files, promise in islice(_states(disk.operations), max(0, since - 1), None):
@@ -261,7 +262,7 @@ def crash_images(disk: CrashDisk, *, since: int = 0) -> Iterator[Image]:
             damaged = (
                 whole | {name: content}
                 for name, inode in linked.items()
-                for content in files[inode].contents()
+                for content in (files[inode].contents() if torn else files[inode].versions)
             )
             for image in (whole, *damaged):
                 key = (frozenset(image.items()), promise)
