@@ -98,7 +98,11 @@ class IndexStorage:
         if not complete:
             # It belongs to another index, or its changes could not all be made again.
             self._put_aside()
-        self._journal = self._open_journal(saved_revision) if complete else None
+        self._journal = (
+            self._open_journal(saved_revision, ends_at=index.revision) if complete else None
+        )
+        self._waiting: list[tuple[int, bytes]] | None = None
+        """Changes since the image that is being saved, while there is no journal."""
         index.log_to(self._log)
 
     def status(self) -> StorageStatus:
@@ -119,6 +123,7 @@ class IndexStorage:
 
     def stop_logging(self) -> None:
         """Notes that the index changed in a way the journal cannot tell; a snapshot is due."""
+        self._waiting = None
         if self._journal is not None:
             _give_up(self._journal)
             self._journal = None
@@ -150,6 +155,7 @@ class IndexStorage:
         self.changing.acquire()
         try:
             with self._index.frozen() as parts:
+                self._waiting = [] if self._journal is None else None
                 self.changing.release()
                 try:
                     write(self._data / SNAPSHOT_NAME, parts, saved_at=now, disk=self._disk)
@@ -157,6 +163,7 @@ class IndexStorage:
                     self.changing.acquire()
             self._note_saved(parts.info.revision, now)
         finally:
+            self._waiting = None
             self.changing.release()
         return parts.info.revision
 
@@ -177,18 +184,21 @@ class IndexStorage:
         self._snapshot_bytes = _size(self._data / SNAPSHOT_NAME)
         if self._journal is not None:
             self._journal.restart(revision)
-        elif self._index.revision == revision:
-            self._journal = self._open_journal(revision)
-        # Otherwise changes since the image are nowhere yet: the next snapshot has them.
+        elif self._waiting is not None:
+            waiting, self._waiting = self._waiting, None
+            self._journal = self._open_journal(revision, ends_at=revision)
+            for change in waiting:
+                self._log(*change)
+        # Otherwise the index changed in a way that cannot be told: the next snapshot has it.
 
-    def _open_journal(self, revision: int) -> JournalWriter | None:
+    def _open_journal(self, revision: int, *, ends_at: int) -> JournalWriter | None:
         try:
             try:
                 journal = self._journal_after(revision)
             except JournalUnusable:
                 self._put_aside()
                 journal = self._journal_after(revision)
-            if journal.last_revision != self._index.revision:
+            if journal.last_revision != ends_at:
                 # It goes on differently from the index, which was opened without it.
                 _give_up(journal)
                 self._put_aside()
@@ -216,6 +226,8 @@ class IndexStorage:
 
     def _log(self, revision: int, change: bytes) -> None:
         if self._journal is None:
+            if self._waiting is not None:
+                self._waiting.append((revision, change))
             return
         try:
             self._journal.append(revision, change)

@@ -154,6 +154,44 @@ def test_a_refused_record_makes_a_snapshot_due(tmp_path, kept, embedder, monkeyp
     assert dump(opened(tmp_path, embedder)[0]) == dump(index)
 
 
+def test_changes_beside_the_save_that_begins_a_journal_are_in_it(tmp_path, embedder, monkeypatch):
+    """Else an index that changes all the time would never have one."""
+    index, storage = opened(tmp_path, embedder)
+    put(index, embedder, parsed("a.md", ["One."]))
+    real = module.write
+
+    def write_slowly(path, parts, **options):
+        put(index, embedder, parsed("b.md", ["Two."]))
+        real(path, parts, **options)
+        put(index, embedder, parsed("c.md", ["Three."]))
+
+    monkeypatch.setattr(module, "write", write_slowly)
+    storage.save(1.0)
+
+    assert storage.status().is_complete
+    assert dump(opened(tmp_path, embedder)[0]) == dump(index)
+
+
+def test_a_save_that_fails_keeps_no_changes_for_a_journal(tmp_path, embedder, monkeypatch):
+    """The next image has them."""
+    index, storage = opened(tmp_path, embedder)
+
+    def refuse(*_arguments, **_options):
+        put(index, embedder, parsed("a.md", ["One."]))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "write", refuse)
+        with pytest.raises(OSError, match="space"):
+            storage.save(1.0)
+    put(index, embedder, parsed("b.md", ["Two."]))
+    storage.save(2.0)
+    put(index, embedder, parsed("c.md", ["Three."]))
+
+    assert storage.status().is_complete
+    assert dump(opened(tmp_path, embedder)[0]) == dump(index)
+
+
 def test_a_small_edit_needs_no_save_and_many_do(kept, embedder):
     """SPEC P3."""
     index, storage = kept
