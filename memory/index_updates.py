@@ -22,6 +22,7 @@ from memory.changes import (
 )
 from memory.errors import DimensionMismatch, StaleUpdate
 from memory.index_state import diff
+from memory.vector_index import VectorIndex
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
@@ -125,13 +126,20 @@ def add_files(
     return changes
 
 
-def keep_vectors(state: IndexState, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> bytes:
-    """Takes vectors, shape (len(hashes), dim), of texts that no row holds.
+def keep_vectors(
+    state: IndexState, hashes: Sequence[bytes], vectors: NDArray[np.float32]
+) -> bytes | None:
+    """Takes vectors, shape (len(hashes), dim), of texts that no row holds; may be the first ones.
 
     Raises:
         DimensionMismatch: the vectors have another dimension.
     """
+    if not hashes:
+        return None
     _check_dim(state, vectors.shape[1])
+    if not state.vectors.dim:
+        # A snapshot says of which dimension its vectors are, those without a row too.
+        state.vectors = VectorIndex(vectors.shape[1])
     for name, vector in zip(hashes, vectors, strict=True):
         if not state.table.rows_with(name):
             state.cache.put(name, vector)
