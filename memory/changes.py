@@ -16,6 +16,7 @@ from memory.records import (
     HASH_BYTES,
     assemble,
     check_file,
+    check_head,
     decode_stream,
     encode_stream,
     lines_of,
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _REMOVED, _REPLACED, _KEPT_VECTORS = range(3)
 _NEW = 0xFFFF_FFFF
+_SUMMARY_TYPES = (str, str, int, int, int, int, str, str)
+_VALUE_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,8 @@ class Replaced:
             before: What it was when the change was made.
 
         Raises:
-            ValueError: it was something else.
+            ValueError: it was something else, or the change is none.
+            TypeError: the change is none.
         """
         num_new = self.origins.count(_NEW)
         if (num_new, len(self.origins) - num_new) != (len(self.new), len(self.lines)):
@@ -80,7 +84,7 @@ class Replaced:
         chunks = []
         for origin in self.origins:
             if origin == _NEW:
-                chunks.append(next(new))
+                chunks.append(_checked(*next(new)))
             elif before is None or origin >= before.summary.num_chunks:
                 raise ValueError("a change refers to a chunk that is not there")
             else:
@@ -88,6 +92,7 @@ class Replaced:
                 chunks.append((before.hash_of(origin), chunk))
         packed = assemble(self.summary, self.head, chunks)
         check_file(packed)
+        check_head(packed)
         return packed
 
 
@@ -153,6 +158,8 @@ def decode_change(payload: bytes) -> Change:
             return Removed(path)
         case (1, [summary, bytes(head), origins, lines, hashes, block, *new]):
             spans = numbers_of(lines)
+            if tuple(map(type, summary)) != _SUMMARY_TYPES:
+                raise ValueError("a summary of a file is none")
             return Replaced(
                 summary=FileSummary(*summary),
                 head=head,
@@ -171,7 +178,8 @@ def apply_to_files(files: MutableMapping[str, PackedFile], change: Change) -> No
     """Makes a change in files by their paths; vectors are nothing to them.
 
     Raises:
-        ValueError: the change was made to other files.
+        ValueError: the change was made to other files, or is none.
+        TypeError: the change is none.
     """
     match change:
         case Removed(path):
@@ -190,6 +198,20 @@ def _positions(file: PackedFile | None) -> dict[bytes, list[int]]:
     return positions
 
 
-def _vectors(hashes: bytes, block: bytes) -> Vectors:
+def _checked(name: bytes, chunk: bytes) -> tuple[bytes, bytes]:
+    """Returns hash and packed chunk; raises ValueError or TypeError if they are none."""
+    if len(name) != HASH_BYTES:
+        raise ValueError("a hash has another length")
+    lines_of(chunk)
+    return name, chunk
+
+
+def _vectors(hashes: object, block: object) -> Vectors:
+    if not isinstance(hashes, bytes) or not isinstance(block, bytes):
+        raise TypeError("vectors are bytes")
     names = tuple(hashes[start : start + HASH_BYTES] for start in range(0, len(hashes), HASH_BYTES))
+    # As many vectors as hashes, each of at least one value.
+    fitting = len(block) % (_VALUE_BYTES * len(names)) == 0 < len(block) if names else not block
+    if len(hashes) % HASH_BYTES or not fitting:
+        raise ValueError("another number of vectors than of hashes")
     return Vectors(names, block)

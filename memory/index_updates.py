@@ -23,6 +23,7 @@ from memory.changes import (
 from memory.errors import DimensionMismatch, StaleUpdate
 from memory.index_state import diff
 from memory.vector_index import VectorIndex
+from memory.vector_store import check_values
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
@@ -64,6 +65,7 @@ def replace_file(
     Raises:
         StaleUpdate: a text has no vector, neither sent nor here.
         DimensionMismatch: the vectors have another dimension.
+        ValueError: a vector holds a value that is not finite.
     """
     before = state.table.file(path)
     known = before.packed if before is not None else None
@@ -133,10 +135,12 @@ def keep_vectors(
 
     Raises:
         DimensionMismatch: the vectors have another dimension.
+        ValueError: a vector holds a value that is not finite.
     """
     if not hashes:
         return None
     _check_dim(state, vectors.shape[1])
+    check_values(vectors)
     if not state.vectors.dim:
         # A snapshot says of which dimension its vectors are, those without a row too.
         state.vectors = VectorIndex(vectors.shape[1])
@@ -201,6 +205,10 @@ def _vectors_of(
     """Returns one vector per hash, shape (len(added), dim); None if one is not known.
 
     A text that is known keeps the vector it has.
+
+    Raises:
+        DimensionMismatch: those sent have another dimension.
+        ValueError: a value is not finite; half of a change would be made by then.
     """
     sent_dim = len(next(iter(sent.values()))) if sent else 0
     if sent:
@@ -216,6 +224,7 @@ def _vectors_of(
             block[number] = sent[name]
         else:
             return None
+    check_values(block)
     return block
 
 

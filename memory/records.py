@@ -12,7 +12,7 @@ import struct
 import sys
 from array import array
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 import msgpack
@@ -26,6 +26,8 @@ HASH_BYTES = 32
 _MAX_ARRAY = 16
 # Texts are clean when they get here; should one not be, a snapshot is no place to crash.
 _UNICODE_ERRORS = "surrogatepass"
+_CHUNK_TYPES = {(str, context, str, int, int, int, int) for context in (str, type(None))}
+_HEAD_TYPES = (str, int, int, int, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +204,16 @@ def check_file(file: PackedFile) -> None:
         raise ValueError("the chunks of a file do not fit together")
 
 
+def check_head(file: PackedFile) -> None:
+    """Refuses a file whose front matter cannot be decoded.
+
+    Raises:
+        ValueError: it cannot.
+        TypeError: it cannot.
+    """
+    _Head(file.head)
+
+
 def summary_values(summary: FileSummary) -> tuple[object, ...]:
     """Returns the fields of a summary in their order."""
     return (
@@ -276,6 +288,8 @@ def _unpacked(packed_chunk: bytes) -> list[Any]:
     values: list[Any] = msgpack.unpackb(
         packed_chunk, unicode_errors=_UNICODE_ERRORS, max_array_len=_MAX_ARRAY, max_map_len=0
     )
+    if tuple(map(type, values)) not in _CHUNK_TYPES:
+        raise ValueError("not a chunk")
     return values
 
 
@@ -294,13 +308,16 @@ class _Head:
     """The decoded front matter of a file."""
 
     def __init__(self, head: bytes) -> None:
-        (self.title, self.num_replaced_bytes, num_tags, num_dates, self.context), *values = (
-            decode_stream(head)
-        )
+        first, *values = decode_stream(head)
+        if tuple(map(type, first)) != _HEAD_TYPES:
+            raise ValueError("not the front matter of a file")
+        self.title, self.num_replaced_bytes, num_tags, num_dates, self.context = first
         if len(values) != num_tags + num_dates:
             raise ValueError("the front matter of a file is cut off")
         self.tags: tuple[str, ...] = tuple(values[:num_tags])
         self.dates = tuple((key, value) for key, value in values[num_tags:])
+        if not all(type(text) is str for text in chain(self.tags, *self.dates)):
+            raise ValueError("not the front matter of a file")
 
 
 def numbers_of(data: bytes) -> list[int]:
