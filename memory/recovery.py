@@ -34,7 +34,7 @@ class Saved:
     changed_at: float
     """When the disk was last written, Unix time in seconds."""
     trouble: str = ""
-    """Why the journal does not count; empty if it does, or if there is none."""
+    """Why the journal, or its end, does not count; empty if it does, or if there is none."""
 
 
 def open_saved(data: Path) -> Saved:
@@ -73,9 +73,22 @@ def _with_journal(snapshot: SnapshotFile, path: Path) -> Saved | None:
         return Saved(snapshot, (), header.saved_at)
     if journal.base > header.info.revision:
         return None
-    changes = tuple(each for each in journal.records if each.revision > header.info.revision)
+    changes, trouble = _following(journal.records, header.info.revision)
     changed_at = header.saved_at
     if changes:
         with suppress(FileNotFoundError):
             changed_at = max(changed_at, path.stat().st_mtime)
-    return Saved(snapshot, changes, changed_at)
+    return Saved(snapshot, changes, changed_at, trouble)
+
+
+def _following(
+    records: tuple[JournalRecord, ...], revision: int
+) -> tuple[tuple[JournalRecord, ...], str]:
+    """Returns the changes after a revision up to the first that is missing, and what is."""
+    changes: list[JournalRecord] = []
+    for record in records:
+        if record.revision > revision:
+            if record.revision != revision + 1 + len(changes):
+                return tuple(changes), f"change {revision + 1 + len(changes)} is missing"
+            changes.append(record)
+    return tuple(changes), ""

@@ -9,7 +9,7 @@ import pytest
 
 from memory import recovery
 from memory.checks import dump
-from memory.journal import JOURNAL_NAME
+from memory.journal import HEADER_BYTES, JOURNAL_NAME, encode_record
 from memory.reader import SnapshotReader
 from memory.recovery import open_saved
 from memory.storage import OLD_JOURNAL_NAME
@@ -90,6 +90,29 @@ def test_an_owner_that_saves_all_the_time_leaves_the_newest_snapshot(
         assert snapshot.header.info.revision == index.revision
         assert (saved.changes, saved.changed_at) == ((), 5.0)
         assert "begin after the snapshot" in saved.trouble
+
+
+@pytest.mark.parametrize("dropped", [0, 1, 2])
+def test_changes_behind_one_that_is_missing_do_not_count(tmp_path, kept, embedder, dropped):
+    """Made without it, they would fit by chance at best; listings and searches agree on that."""
+    index, _ = kept
+    for name in ("c.md", "d.md"):
+        put(index, embedder, parsed(name, [f"In {name}."]))
+    journal = open_saved(tmp_path)
+    journal.snapshot.close()
+    records = [encode_record(each.revision, each.payload) for each in journal.changes]
+    header = (tmp_path / JOURNAL_NAME).read_bytes()[:HEADER_BYTES]
+    del records[dropped]
+    (tmp_path / JOURNAL_NAME).write_bytes(header + b"".join(records))
+
+    with SnapshotReader(tmp_path) as reader:
+        listed = reader.files()
+    again, storage = opened(tmp_path, embedder)
+
+    assert [file.path for file in listed] == ["a.md", "b.md", "c.md", "d.md"][: 1 + dropped]
+    assert again.files() == listed
+    assert storage.status().needs_save == (dropped < 2)
+    assert (tmp_path / OLD_JOURNAL_NAME).exists() == (dropped < 2)
 
 
 PASSING = [errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOMEM, errno.EACCES]
