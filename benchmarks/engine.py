@@ -30,6 +30,8 @@ from engine_figures import Findings, table
 
 RESULTS = Path(__file__).with_name("results")
 DEFAULT_CHUNKS = 100_000
+SWITCH_INTERVAL_S = 0.0005
+"""That of the keeper's process: how long a thread keeps the others from the interpreter."""
 PACKAGES = ("numpy", "faiss-cpu", "tantivy", "bm25s")
 GROUPS = {
     "orama": engine_building.orama,
@@ -100,6 +102,7 @@ def main() -> None:
     options = options_of()
     if options.child:
         group, scratch = options.child
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
         material = Material(options.chunks, options.workspace)
         print(GROUPS[group](Path(scratch), material).to_json())
         return

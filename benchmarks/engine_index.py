@@ -16,8 +16,10 @@ from measuring import seconds
 
 from memory.analysis import Analyzer
 from memory.config import MemorySettings
+from memory.identity import journal_identity
 from memory.index import IndexSettings, MemoryIndex
 from memory.index_opening import open_or_create
+from memory.journal_writer import JournalWriter
 from memory.messages import FileUpdate, Query
 from memory.snapshot import SNAPSHOT_NAME, read_header
 from memory.storage import IndexStorage
@@ -78,6 +80,17 @@ def opened(data: Path) -> MemoryIndex:
 def stored(folder: Path, index: MemoryIndex) -> IndexStorage:
     """Returns the place of an index on disk, with nothing saved there yet."""
     return IndexStorage(folder, index, saved_revision=-1, saved_at=0.0, complete=False)
+
+
+def journalled(folder: Path, index: MemoryIndex) -> tuple[JournalWriter, list[tuple[int, bytes]]]:
+    """Returns a journal, and where the index puts what should be appended to it, not the storage.
+
+    Each change is its revision and its record.
+    """
+    changes: list[tuple[int, bytes]] = []
+    index.log_to(lambda revision, change: changes.append((revision, change)))
+    identity = journal_identity(index.identity)
+    return JournalWriter(folder, base=index.revision, identity=identity), changes
 
 
 def planned(index: MemoryIndex, parsed: ParsedFile) -> FileUpdate:
