@@ -6,8 +6,8 @@ import gc
 import statistics
 import subprocess
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -51,12 +51,12 @@ def saving(folder: Path, material: Material) -> Findings:
     target.mkdir(exist_ok=True)
     findings = Findings()
     resident = resident_mb()
-    peak = peak_mb_during(lambda: engine_index.save(target, index))
+    storage = engine_index.stored(target, index)
+    peak = peak_mb_during(lambda: storage.save(0.0))
     content = engine_index.saved_bytes(target)
     saves, plain, pauses = [], [], []
-    storage = engine_index.stored(target, index)
     for _ in range(REPEATS):
-        saves.append(1000 * seconds(lambda: engine_index.save(target, index)))
+        saves.append(1000 * seconds(lambda: storage.save(0.0)))
         plain.append(1000 * seconds(lambda: write_synced(folder / "plain.bin", content)))
         pauses.append(_longest_wait_ms(storage))
     findings.add(
@@ -84,15 +84,16 @@ def saving(folder: Path, material: Material) -> Findings:
 
 def _longest_wait_ms(storage: IndexStorage) -> float:
     """Returns how long a change had to wait at most while the index was saved beside it."""
-    waits = []
-    saving = threading.Thread(target=storage.save, args=(0.0,))
-    saving.start()
-    while saving.is_alive():
-        begin = time.perf_counter()
-        with storage.changing:
-            waits.append(1000 * (time.perf_counter() - begin))
-        time.sleep(0.0005)
-    return max(waits)
+    longest = 0.0
+    with ThreadPoolExecutor(1) as saver:
+        saving = saver.submit(storage.save, 0.0)
+        while not saving.done():
+            begin = time.perf_counter()
+            with storage.changing:
+                longest = max(longest, 1000 * (time.perf_counter() - begin))
+            time.sleep(0.0005)
+        saving.result()
+    return longest
 
 
 def loading(folder: Path, material: Material) -> Findings:
