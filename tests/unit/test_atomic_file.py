@@ -8,44 +8,12 @@ import stat
 
 import pytest
 
-from memory.atomic_file import OsDisk, replace_atomically, sweep_temporaries
-
-
-class FailingDisk(OsDisk):
-    """Fails in one operation, and records all of them."""
-
-    def __init__(self, failing: str = "") -> None:
-        self.failing = failing
-        self.calls: list[str] = []
-
-    def _note(self, name: str) -> None:
-        self.calls.append(name)
-        if name == self.failing:
-            raise OSError(errno.EIO, "input/output error")
-
-    def create(self, path):
-        self._note("create")
-        return super().create(path)
-
-    def write(self, descriptor, data):
-        self._note("write")
-        super().write(descriptor, data)
-
-    def fsync(self, descriptor):
-        self._note("fsync")
-        super().fsync(descriptor)
-
-    def rename(self, source, target):
-        self._note("rename")
-        super().rename(source, target)
-
-    def fsync_folder(self, folder):
-        self._note("fsync_folder")
-        super().fsync_folder(folder)
+from memory.atomic_file import replace_atomically, sweep_temporaries
+from tests.unit.scripted_disk import ScriptedDisk
 
 
 def test_a_replacement_is_flushed_before_and_after_the_rename(tmp_path):
-    disk = FailingDisk()
+    disk = ScriptedDisk()
     replace_atomically(tmp_path / "file", (b"new ", b"content"), disk)
 
     assert disk.calls == ["create", "write", "write", "fsync", "rename", "fsync_folder"]
@@ -68,8 +36,8 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, failing):
     """FAULTS 4, 5 and 6."""
     (tmp_path / "file").write_bytes(b"old")
 
-    with pytest.raises(OSError, match="input/output"):
-        replace_atomically(tmp_path / "file", (b"new",), FailingDisk(failing))
+    with pytest.raises(OSError, match="Input/output"):
+        replace_atomically(tmp_path / "file", (b"new",), ScriptedDisk(failing, error=errno.EIO))
 
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert (tmp_path / "file").read_bytes() == b"old"

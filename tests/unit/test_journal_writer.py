@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 import threading
@@ -10,54 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from memory.atomic_file import OsDisk
 from memory.errors import JournalUnusable
 from memory.journal import JOURNAL_NAME, encode_header, encode_record, read_journal
 from memory.journal_writer import JournalWriter
+from tests.unit.scripted_disk import ScriptedDisk
 
 IDENTITY = bytes(range(32))
-
-
-class ScriptedDisk(OsDisk):
-    """Notes what is called, fails where told to, and runs something during a flush."""
-
-    def __init__(self) -> None:
-        self.calls: list[str] = []
-        self.failing: set[str] = set()
-        self.during_flush = None
-
-    def _note(self, name: str) -> None:
-        self.calls.append(name)
-        if name in self.failing:
-            raise OSError(errno.ENOSPC, "no space left on device")
-
-    def write(self, descriptor, data):
-        if "write" in self.failing:
-            super().write(descriptor, bytes(data)[:5])
-        self._note("write")
-        super().write(descriptor, data)
-
-    def truncate(self, descriptor, num_bytes):
-        self._note("truncate")
-        super().truncate(descriptor, num_bytes)
-
-    def fsync(self, descriptor):
-        self._note("fsync")
-        super().fsync(descriptor)
-
-    def fdatasync(self, descriptor):
-        if self.during_flush:
-            self.during_flush()
-        self._note("fdatasync")
-        super().fdatasync(descriptor)
-
-    def rename(self, source, target):
-        self._note("rename")
-        super().rename(source, target)
-
-    def fsync_folder(self, folder):
-        self._note("fsync_folder")
-        super().fsync_folder(folder)
 
 
 @pytest.fixture
@@ -95,7 +52,12 @@ def put(folder, base, revisions, tail=b""):
 def test_a_new_journal_is_flushed_before_it_has_its_name(tmp_path, disk):
     JournalWriter(tmp_path, base=10, identity=IDENTITY, disk=disk).close()
 
-    assert [call for call in disk.calls if call != "write"] == ["fsync", "rename", "fsync_folder"]
+    assert [call for call in disk.calls if call != "write"] == [
+        "create",
+        "fsync",
+        "rename",
+        "fsync_folder",
+    ]
     assert read(tmp_path) == (10, [])
 
 
@@ -229,7 +191,7 @@ def test_an_append_that_fails_leaves_nothing_and_can_be_repeated(tmp_path, write
     """FAULTS 5."""
     append(writer, 11)
     disk.failing = {"write"}
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(OSError, match="No space left"):
         append(writer, 12)
     disk.failing = set()
 
@@ -242,7 +204,7 @@ def test_an_append_that_fails_leaves_nothing_and_can_be_repeated(tmp_path, write
 def test_half_a_record_that_stays_ends_appending_until_a_restart(tmp_path, writer, disk):
     append(writer, 11)
     disk.failing = {"write", "truncate"}
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(OSError, match="No space left"):
         append(writer, 12)
     disk.failing = set()
 
@@ -260,7 +222,7 @@ def test_after_a_failed_sync_nothing_is_acknowledged_until_a_restart(tmp_path, w
     """FAULTS 4: the next flush would succeed though the system dropped the pages."""
     append(writer, 11)
     disk.failing = {"fdatasync"}
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(OSError, match="No space left"):
         writer.sync()
     disk.failing = set()
     disk.calls.clear()
@@ -280,7 +242,7 @@ def test_a_restart_that_fails_leaves_the_old_journal_going_on(tmp_path, writer, 
     """FAULTS 4 to 6."""
     append(writer, 11, 12)
     disk.failing = {failing}
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(OSError, match="No space left"):
         writer.restart(11)
     disk.failing = set()
 
@@ -294,7 +256,7 @@ def test_a_restart_that_fails_leaves_the_old_journal_going_on(tmp_path, writer, 
 def test_a_restart_whose_name_may_not_last_acknowledges_nothing(tmp_path, writer, disk):
     append(writer, 11, 12)
     disk.failing = {"fsync_folder"}
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(OSError, match="No space left"):
         writer.restart(11)
     disk.failing = set()
     append(writer, 13)
@@ -358,7 +320,7 @@ def test_a_sync_that_fails_for_the_old_file_does_not_spoil_the_new_one(writer, d
         disk.failing = {"fdatasync"}
 
     disk.during_flush = exchange
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(OSError, match="No space left"):
         writer.sync()
     disk.failing = set()
 
@@ -374,7 +336,7 @@ def test_a_sync_beside_one_that_fails_acknowledges_nothing(writer, disk):
     def fail_once():
         disk.during_flush = None
         disk.failing = {"fdatasync"}
-        with pytest.raises(OSError, match="no space left"):
+        with pytest.raises(OSError, match="No space left"):
             writer.sync()
         disk.failing = set()
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import stat
 from typing import TYPE_CHECKING
 
 import pytest
 
-from memory.atomic_file import OsDisk
 from memory.outbox import MAX_COMPACT_BYTES, Outbox, SkillEvent, event_id
+from tests.unit.scripted_disk import ScriptedDisk
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,50 +77,26 @@ def test_an_event_with_any_text_is_kept_verbatim(path):
     assert [each.prompt for each in Outbox(path).pending] == [prompt]
 
 
-class RecordingDisk(OsDisk):
-    """Notes the operations, and fails in one of them."""
-
-    def __init__(self, failing: str = "") -> None:
-        self.failing = failing
-        self.calls: list[str] = []
-
-    def _note(self, name: str) -> None:
-        self.calls.append(name)
-        if name == self.failing:
-            raise OSError(errno.ENOSPC, "no space left on device")
-
-    def fsync(self, descriptor):
-        self._note("fsync")
-        super().fsync(descriptor)
-
-    def fsync_folder(self, folder):
-        self._note(f"fsync {folder.name}")
-        super().fsync_folder(folder)
-
-    def rename(self, source, target):
-        self._note("rename")
-        super().rename(source, target)
-
-
 def test_the_name_of_the_file_survives_a_power_loss_as_its_first_event_does(path):
     """A line that was synced is lost with the file if its folder never learned the name."""
     path.parent.mkdir()
-    disk = RecordingDisk()
+    disk = ScriptedDisk()
     outbox = Outbox(path, disk=disk)
     outbox.add(event("one"))
-    assert disk.calls == ["fsync", "fsync data"]
+    assert disk.calls == ["write", "fsync", "fsync_folder"]
+    assert disk.folders == [path.parent]
 
     outbox.add(event("two"))
-    assert disk.calls == ["fsync", "fsync data", "fsync"]
+    assert disk.calls == ["write", "fsync", "fsync_folder", "write", "fsync"]
 
 
 def test_a_name_that_an_earlier_process_may_not_have_synced_is_synced(path):
     Outbox(path).add(event("one"))
-    disk = RecordingDisk()
+    disk = ScriptedDisk()
 
     Outbox(path, disk=disk).add(event("two"))
 
-    assert disk.calls == ["fsync", "fsync data"]
+    assert disk.calls == ["write", "fsync", "fsync_folder"]
 
 
 LONG = "x" * (MAX_COMPACT_BYTES // 4)
@@ -159,7 +134,7 @@ def test_an_outbox_that_is_small_or_mostly_waiting_is_left_alone(
     filled(path, num_events=num_events, num_acknowledged=num_acknowledged)
     before = path.stat()
 
-    disk = RecordingDisk()
+    disk = ScriptedDisk()
     Outbox(path, disk=disk)
 
     assert disk.calls == []
@@ -172,7 +147,7 @@ def test_what_is_left_of_a_compaction_is_not_compacted_at_every_start(path):
     ids = [f"{number:016x}" for number in range(MAX_COMPACT_BYTES // 20)]
     path.write_text("".join(f'{{"acknowledged": "{each}"}}\n' for each in ids))
 
-    disk = RecordingDisk()
+    disk = ScriptedDisk()
     outbox = Outbox(path, disk=disk)
 
     assert path.stat().st_size > MAX_COMPACT_BYTES
@@ -185,11 +160,11 @@ def test_a_compaction_that_fails_leaves_the_old_file_and_a_working_outbox(path, 
     events = filled(path, num_events=8, num_acknowledged=6)
     before = path.read_bytes()
 
-    outbox = Outbox(path, disk=RecordingDisk(failing))
+    outbox = Outbox(path, disk=ScriptedDisk(failing))
 
     assert path.read_bytes() == before
     assert outbox.pending == (events[6], events[7])
-    assert "no space left on device" in caplog.text
+    assert "No space left on device" in caplog.text
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
