@@ -17,6 +17,7 @@ from memory.data_lock import data_lock
 from memory.errors import MemoryPluginError
 from memory.locations import Locations
 from memory.providers.factory import model_info
+from memory.recovery import check_readable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         embeddings = settings.memory.embeddings
         model_info(str(embeddings.provider), embeddings.model)  # refuses before Ray starts
         with data_lock(locations.data):
+            check_readable(locations.data)
             from actors.service import run  # noqa: PLC0415 - imports ray
 
             return run(settings, locations)

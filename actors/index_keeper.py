@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, final
 
 import ray
 
+from actors.loops import end_process
 from memory.clock import SystemClock
 from memory.index_opening import open_or_create
 
@@ -57,14 +58,18 @@ class IndexKeeper:
     def __init__(self, settings: Settings, info: ModelInfo, data: Path, workspace: Path) -> None:
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         self._clock = SystemClock()
-        opened = open_or_create(
-            settings.memory,
-            info,
-            data=data,
-            workspace=workspace,
-            epoch=uuid.uuid4().hex,
-            now=self._clock.time(),
-        )
+        try:
+            opened = open_or_create(
+                settings.memory,
+                info,
+                data=data,
+                workspace=workspace,
+                epoch=uuid.uuid4().hex,
+                now=self._clock.time(),
+            )
+        except OSError as error:
+            # Ray starts an actor afresh whose process ended, not one whose constructor raised.
+            end_process("IndexKeeper", error)
         self._index, self._storage, self._report = opened.index, opened.storage, opened.report
 
     def __repr__(self) -> str:

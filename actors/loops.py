@@ -32,9 +32,9 @@ EXPECTED_ERRORS = (MemoryPluginError, ValueError, OSError)
 """What our actors raise on purpose: ours, a refused argument, a refusing disk, a deadline."""
 
 
-def end_process(name: str, error: BaseException) -> None:
+def end_process(name: str, error: BaseException) -> NoReturn:
     """Ends this worker process so that Ray starts the actor afresh."""
-    logger.critical("%s: background loop died, restarting the actor: %r", name, error)
+    logger.critical("%s cannot go on, restarting the actor: %r", name, error)
     logging.shutdown()
     os._exit(1)
 

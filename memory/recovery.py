@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memory.errors import JournalUnusable
+from memory.errors import JournalUnusable, StoreError
 from memory.identity import journal_identity
 from memory.journal import JOURNAL_NAME, read_journal
 from memory.snapshot import SNAPSHOT_NAME, SnapshotFile
@@ -60,6 +60,16 @@ def open_saved(data: Path) -> Saved:
     snapshot = SnapshotFile(data / SNAPSHOT_NAME)
     reason = "its changes begin after the snapshot"
     return Saved(snapshot, (), snapshot.header.saved_at, reason)
+
+
+def check_readable(data: Path) -> None:
+    """Refuses a data folder whose index may be whole but cannot be read now.
+
+    Raises:
+        OSError: see open_saved.
+    """
+    with suppress(StoreError):  # nothing there, or contents that the owner sets aside
+        open_saved(data).snapshot.close()
 
 
 def _with_journal(snapshot: SnapshotFile, path: Path) -> Saved | None:

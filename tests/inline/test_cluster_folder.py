@@ -8,12 +8,19 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from actors import cluster
+from actors import cluster, index_keeper
 from actors.cluster import runtime_folder
+from memory.config import Settings
 from memory.errors import StoreError
+from memory.snapshot import SNAPSHOT_NAME
+from tests.doubles import HashEmbedder
+
+UNREADABLE = Path("/proc/self/mem")
+"""A regular file that everybody may open; the first byte is an error of the system."""
 
 
 @pytest.fixture
@@ -116,3 +123,35 @@ def test_a_daemon_that_finds_a_foreign_file_ends_with_one_line(tmp_path: Path):
     assert ended.returncode == 1
     assert "Traceback" not in ended.stderr
     assert ended.stderr.splitlines()[-1].startswith(f"memory: {foreign} is not a folder of yours")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not UNREADABLE.exists(), reason="there is no file whose reading fails")
+def test_a_daemon_whose_index_cannot_be_read_now_ends_with_one_line(tmp_path: Path):
+    """It may be whole, so it must neither be moved away nor embedded anew."""
+    (tmp_path / "data").mkdir()
+    snapshot = tmp_path / "data" / SNAPSHOT_NAME
+    snapshot.symlink_to(UNREADABLE)
+
+    ended = _ended(tmp_path, tmp_path)
+
+    assert ended.returncode == 1
+    assert ended.stderr == f"memory: {snapshot}: Input/output error\n"
+    assert snapshot.is_symlink()
+
+
+@pytest.mark.skipif(not UNREADABLE.exists(), reason="there is no file whose reading fails")
+def test_a_keeper_whose_index_cannot_be_read_now_starts_afresh(tmp_path: Path, monkeypatch):
+    ended = []
+
+    def end(name: str, error: BaseException) -> NoReturn:
+        ended.append(f"{name}: {error}")
+        raise SystemExit
+
+    monkeypatch.setattr(index_keeper, "end_process", end)
+    (tmp_path / SNAPSHOT_NAME).symlink_to(UNREADABLE)
+
+    with pytest.raises(SystemExit):
+        index_keeper.IndexKeeper(Settings(), HashEmbedder().info, tmp_path, tmp_path)
+    assert len(ended) == 1
+    assert "Input/output error" in ended[0]
