@@ -203,19 +203,18 @@ def test_a_kill_at_any_operation_leaves_all_that_was_answered(tmp_path, owner_of
     assert killed_at > 60
 
 
-def images_of(disk, tmp_path):
-    """Yields a folder for every distinct image, and the revision it must hold at least."""
+def images_of(disk, tmp_path, since=0):
+    """Yields a folder for every image that differs, and the revision it must hold at least."""
     seen = set()
-    for image in crash_images(disk, torn=False):
+    for image in crash_images(disk, since=since, torn=False):
         durable = image.promise[1] if image.promise else 0
         case = (frozenset(image.files.items()), durable)
-        if case in seen:
-            continue
-        seen.add(case)
-        folder = tmp_path / f"image-{len(seen)}"
-        folder.mkdir()
-        crash_disk.put(folder, image)
-        yield folder, durable
+        if case not in seen:
+            seen.add(case)
+            folder = tmp_path / f"image-{len(seen)}"
+            folder.mkdir()
+            crash_disk.put(folder, image)
+            yield folder, durable
 
 
 def test_a_power_loss_at_any_operation_leaves_all_that_was_synced(tmp_path, owner_of, monkeypatch):
@@ -225,12 +224,11 @@ def test_a_power_loss_at_any_operation_leaves_all_that_was_synced(tmp_path, owne
     disk = CrashDisk(home)
     owner_of(home, disk).live()
     disk.reap()
-    num_images = 0
-    for folder, durable in images_of(disk, tmp_path):
-        num_images += 1
-        assert left_in(folder, monkeypatch) >= durable
+    images = list(images_of(disk, tmp_path))
 
-    assert num_images > 30
+    for folder, durable in images:
+        assert left_in(folder, monkeypatch) >= durable
+    assert len(images) > 30
 
 
 def test_a_power_loss_never_brings_an_old_journal_back(tmp_path, owner_of, monkeypatch):
@@ -247,14 +245,10 @@ def test_a_power_loss_never_brings_an_old_journal_back(tmp_path, owner_of, monke
     since = len(disk.operations)
     owner_of(home, disk).save()
     disk.reap()
-    images = list(crash_images(disk, since=since, torn=False))
-    for number, image in enumerate(images):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        crash_disk.put(folder, image)
-        assert left_in(folder, monkeypatch) == 0
+    images = list(images_of(disk, tmp_path, since))
 
-    assert len(images) > 5
+    assert [left_in(folder, monkeypatch) for folder, _durable in images] == [0] * len(images)
+    assert len(images) > 3
 
 
 def test_the_snapshot_counts_where_only_the_journal_was_not_made_shorter(
