@@ -38,6 +38,7 @@ class SnapshotReader:
         SnapshotMissing: nothing was saved yet.
         SnapshotCorrupt: see SnapshotFile; so do all methods.
         SnapshotIncompatible: see SnapshotFile.
+        OSError: the system cannot read a file now.
     """
 
     def __init__(self, data_dir: Path) -> None:

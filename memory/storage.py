@@ -129,7 +129,7 @@ class IndexStorage:
             self._journal = None
 
     def sync(self) -> None:
-        """Makes every change so far survive a power loss.
+        """Makes every change so far survive a power loss, if ``status().is_complete``.
 
         Raises:
             OSError: the disk refused; a snapshot is due.
