@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memory.postings import GROUP_SIZES, group_of
+from memory.term_impacts import GROUP_SIZES, group_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

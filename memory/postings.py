@@ -1,25 +1,21 @@
-"""How much does each document count for a term?
+"""How much does each document of the index count for a term?
 
-Scores BM25F as Whoosh defines it - the weighted sum of the BM25 of each field - but on arrays: what
-a term adds to each document, in all fields together and idf apart, is computed once for a group of
-segments and kept, so that a query is a handful of vector additions. One thing differs: the inverse
-document frequency is Lucene's and the same for all fields of a term, taken where the term is most
-frequent, because a common word that is rare in headings is common all the same. Document counts and
-average lengths include deleted documents until their segment is merged, as in Whoosh.
+One thing differs from Whoosh's BM25F (see ``term_impacts``): the inverse document frequency is
+Lucene's and the same for all fields of a term, taken where the term is most frequent, because a
+common word that is rare in headings is common all the same. Document counts and average lengths
+include deleted documents until their segment is merged, as in Whoosh.
 """
 
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
-from dataclasses import dataclass
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from memory.posting_lists import FIELDS
-from memory.top_documents import Impacts, QueryTerm, TopDocuments
+from memory.term_impacts import Group, Lengths, group_of
+from memory.top_documents import QueryTerm, TopDocuments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,162 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from memory.posting_lists import Segment
-
-K1 = 0.9
-"""How soon further occurrences of a term stop to count (Robertson & Zaragoza 2009)."""
-B = 0.4
-"""How much long fields are held against their terms, in [0, 1]; both as in Anserini."""
-
-_MAX_DRIFT = 1.5e-4
-"""Average lengths may move by this share before impacts are computed anew. A score then moves by at
-most half of it, unless a field is many times longer than the average."""
-_DENSE_SHARE = 8
-_MIN_DENSE_DOCS = 1024
-_MAX_CACHED_BYTES = 128 * 1024 * 1024
-_ENTRY_BYTES = 400
-GROUP_SIZES = (512, 8_192)
-"""Documents from which on a segment belongs to the next group."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Boosts:
-    """Fields to look into, and what a match in each counts; two of them are never equal."""
-
-    by_field: tuple[tuple[str, float], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Lengths:
-    """Average lengths that impacts were computed with."""
-
-    averages: tuple[float, ...]
-    """One for each of ``FIELDS``."""
-
-    def drifted_to(self, averages: tuple[float, ...]) -> Lengths:
-        """Returns itself, or the new averages if they are too far away."""
-        near = all(
-            abs(new - old) <= _MAX_DRIFT * old
-            for old, new in zip(self.averages, averages, strict=True)
-        )
-        return self if near else Lengths(averages)
-
-    def of(self, field: str) -> float:
-        """Returns the average length of a field."""
-        return self.averages[FIELDS.index(field)]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Entry:
-    """One term in one group."""
-
-    impacts: Impacts | None
-    """None if no document holds the term."""
-    frequencies: tuple[int, ...]
-    """Documents that hold the term in each field of the boosts."""
-    lengths: Lengths
-
-    @property
-    def num_bytes(self) -> int:
-        """Memory it takes."""
-        impacts = self.impacts
-        if impacts is None:
-            return _ENTRY_BYTES
-        listed = 0 if impacts.docnums is None else impacts.docnums.nbytes
-        return _ENTRY_BYTES + impacts.values.nbytes + listed
-
-
-class Group:
-    """Segments of similar size, with the impacts of the terms that were asked for.
-
-    Never changes but for what it remembers. Deleted documents are not its business.
-
-    Args:
-        segments: In the order of their document numbers.
-        start: Document number of the first.
-    """
-
-    def __init__(self, segments: Sequence[Segment], start: int) -> None:
-        self.segments = tuple(segments)
-        self.start = start
-        sizes = [len(segment.rows) for segment in segments]
-        self._starts = list(accumulate(sizes, initial=0))
-        self.rows = np.concatenate([segment.rows for segment in segments])
-        """Row ids by document number."""
-        self.num_docs: int = self._starts[-1]
-        self._entries: OrderedDict[tuple[str, Boosts], _Entry] = OrderedDict()
-        self._num_bytes = 0
-
-    def entry(self, term: str, boosts: Boosts, lengths: Lengths) -> _Entry:
-        """Returns what the group knows of a term, computed on first use."""
-        key = (term, boosts)
-        known = self._entries.get(key)
-        if known is not None and known.lengths is lengths:
-            self._entries.move_to_end(key)
-            return known
-        entry = self._computed(term, boosts, lengths)
-        if known is not None:
-            self._num_bytes -= known.num_bytes
-        self._entries[key] = entry
-        self._num_bytes += entry.num_bytes
-        while self._num_bytes > _MAX_CACHED_BYTES:
-            _key, oldest = self._entries.popitem(last=False)
-            self._num_bytes -= oldest.num_bytes
-        return entry
-
-    def doc_frequency(self, field: str, term: str) -> int:
-        """Returns how many documents hold a term, deleted ones included."""
-        return sum(segment.doc_frequency(field, term) for segment in self.segments)
-
-    def _computed(self, term: str, boosts: Boosts, lengths: Lengths) -> _Entry:
-        docnums: list[NDArray[np.intp]] = []
-        values: list[NDArray[np.float32]] = []
-        frequencies = [0] * len(boosts.by_field)
-        for start, segment in zip(self._starts, self.segments, strict=False):
-            for number, (field, boost) in enumerate(boosts.by_field):
-                found = segment.postings(field, term)
-                if found is None:
-                    continue
-                frequencies[number] += len(found[0])
-                docnums.append(found[0] + start if start else found[0])
-                values.append(_factors(*found, segment.lengths[field], lengths.of(field), boost))
-        if not docnums:
-            return _Entry(None, tuple(frequencies), lengths)
-        impacts = self._combined(docnums, values)
-        return _Entry(impacts, tuple(frequencies), lengths)
-
-    def _combined(
-        self, docnums: Sequence[NDArray[np.intp]], values: Sequence[NDArray[np.float32]]
-    ) -> Impacts:
-        """Returns the sums of a document's impacts in several fields."""
-        count = sum(map(len, docnums))
-        if self.num_docs >= _MIN_DENSE_DOCS and count * _DENSE_SHARE > self.num_docs:
-            row = np.zeros(self.num_docs, np.float32)
-            for places, impacts in zip(docnums, values, strict=True):
-                row[places] += impacts
-            return Impacts(self.start, None, row)
-        if len(docnums) == 1:
-            return Impacts(self.start, docnums[0], values[0])
-        distinct = np.unique(np.concatenate(docnums))
-        sums = np.zeros(len(distinct), np.float32)
-        for places, impacts in zip(docnums, values, strict=True):
-            sums[np.searchsorted(distinct, places)] += impacts
-        return Impacts(self.start, distinct, sums)
-
-
-def _factors(
-    docnums: NDArray[np.intp],
-    weights: NDArray[np.float32],
-    lengths: NDArray[np.float32],
-    average_length: float,
-    boost: float,
-) -> NDArray[np.float32]:
-    """Returns boost · (k1 + 1) · w / (w + k1 (1 - b + b l / avg l)) of each posting."""
-    norms = np.float32(K1 * B / average_length) * lengths[docnums]
-    norms += np.float32(K1 * (1 - B))
-    norms += weights
-    factors: NDArray[np.float32] = weights * np.float32(boost * (K1 + 1))
-    factors /= norms
-    return factors
+    from memory.term_impacts import Boosts
 
 
 class Collection:
@@ -227,11 +68,9 @@ class Collection:
 
     def terms_with_prefix(self, field: str, prefix: str, limit: int) -> list[str]:
         """Returns at most ``limit`` terms of a field that begin with a prefix, sorted."""
-        found = {
-            term
-            for segment, _ in self.segments
-            for term in segment.with_prefix(field, prefix, limit)
-        }
+        if len(self.groups) == 1:
+            return self.groups[0].with_prefix(field, prefix, limit)
+        found = {term for group in self.groups for term in group.with_prefix(field, prefix, limit)}
         return sorted(found)[:limit]
 
     def look_up(self, term: str, boosts: Boosts) -> tuple[float, QueryTerm | None]:
@@ -249,9 +88,10 @@ class Collection:
         return idf, QueryTerm(idf, ranges)
 
     def warm_up(self, max_terms: int, boosts: Boosts) -> None:
-        """Computes the impacts of the terms with the most postings in the largest segment."""
+        """Prepares the terms with the most postings in the largest segment, and those of paths."""
         if not self.segments:
             return
+        self.terms_with_prefix("path", "", 1)
         largest = max((segment for segment, _ in self.segments), key=lambda each: len(each.rows))
         for term in largest.most_frequent("content", max_terms):
             self.look_up(term, boosts)
@@ -295,11 +135,6 @@ class Collection:
             for field in FIELDS
         )
         return before.lengths.drifted_to(averages) if before is not None else Lengths(averages)
-
-
-def group_of(num_docs: int) -> int:
-    """Returns the number of the group that a segment of so many documents belongs to."""
-    return sum(num_docs >= size for size in GROUP_SIZES)
 
 
 def _is(one: object, other: object) -> bool:

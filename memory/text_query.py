@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from memory.postings import K1, Boosts
+from memory.term_impacts import K1, Boosts
 from memory.top_documents import QueryTerm
 
 if TYPE_CHECKING:

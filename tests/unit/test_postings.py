@@ -12,8 +12,9 @@ from whoosh.query import Or, Term
 from memory.analysis import Analyzer
 from memory.inversion import AnalysedRow, invert
 from memory.posting_lists import FIELDS
-from memory.postings import K1, B, Boosts, Collection
+from memory.postings import Collection
 from memory.segments import SCHEMA, MemoryStorage, quantised
+from memory.term_impacts import K1, B, Boosts
 from memory.text_index import TextIndex, TextRow
 from memory.text_query import FIELD_BOOSTS
 
@@ -133,6 +134,20 @@ def test_deleted_documents_are_never_among_the_best():
 
     assert rows.tolist() == [0, 2]
     assert collection.num_rows == 2
+
+
+def test_terms_of_paths_are_listed_once_in_order_whatever_segment_holds_them():
+    paths = [["b", "ba"], ["ab", "bz", "c"], ["ba", "bé"]]
+    segments = [
+        invert([AnalysedRow(row, {"path": path, "content": path})])
+        for row, path in enumerate(paths)
+    ]
+    collection = Collection([(each, np.ones(1, np.bool_)) for each in segments])
+
+    for field in ("path", "content"):
+        assert collection.terms_with_prefix(field, "b", 9) == ["b", "ba", "bz", "bé"]
+        assert collection.terms_with_prefix(field, "b", 2) == ["b", "ba"]
+        assert collection.terms_with_prefix(field, "d", 9) == []
 
 
 def test_average_lengths_may_drift_a_little_before_impacts_are_computed_anew():
