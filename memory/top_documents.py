@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BLOCK = 32
+_SMALL_BLOCK = 16
+_FEW = 32_768
+"""Documents up to which a look at each takes less time than to find those of some blocks."""
 _FOLD = 8
 
 
@@ -110,10 +113,13 @@ def _promising(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
 
     Only blocks whose maximum is so high can hold one of them; documents without score are left out.
     """
-    maxima = _block_maxima(scores, _BLOCK)
+    is_small = len(scores) < _FEW
+    maxima = _block_maxima(scores, _SMALL_BLOCK if is_small else _BLOCK)
     if limit > len(maxima) or (least := _threshold(maxima, limit)) <= 0:
-        return np.flatnonzero(scores > 0)
-    blocks = np.flatnonzero(maxima >= least)
+        return (scores > 0).nonzero()[0]
+    if is_small:
+        return (scores >= least).nonzero()[0]
+    blocks = (maxima >= least).nonzero()[0]
     inside = (blocks + (np.arange(_BLOCK) * len(maxima))[:, None]).ravel()
     candidates = np.concatenate((inside, np.arange(len(maxima) * _BLOCK, len(scores))))
     return candidates[scores[candidates] >= least]
@@ -140,9 +146,9 @@ def _block_maxima(values: NDArray[np.float32], size: int) -> NDArray[np.float32]
 def _cut(
     docnums: NDArray[np.intp], values: NDArray[np.float32], limit: int
 ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    """Returns what is positive and not worse than the ``limit``-th best."""
-    least = np.float32(0)
-    if len(values) > limit:
-        least = np.partition(values, len(values) - limit)[len(values) - limit]
-    kept = (values >= least) & (values > 0)
+    """Returns what is not worse than the ``limit``-th best; all values are positive."""
+    if len(values) <= limit:
+        return docnums, values
+    least = np.partition(values, len(values) - limit)[len(values) - limit]
+    kept = values >= least
     return docnums[kept], values[kept]

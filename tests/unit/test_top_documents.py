@@ -1,6 +1,9 @@
 """Are the best documents exactly the best?"""
 
+from unittest import mock
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,9 +48,10 @@ queries = st.lists(
 )
 
 
+@pytest.mark.parametrize("few", [0, NUM_DOCS + 1], ids=["many documents", "few documents"])
 @given(queries, st.sets(st.integers(0, NUM_DOCS - 1), max_size=30), st.integers(1, 20))
 @settings(max_examples=100, deadline=None)
-def test_the_best_agree_with_sorting_everything(query, deleted, limit):
+def test_the_best_agree_with_sorting_everything(few, query, deleted, limit):
     terms = [
         QueryTerm(scale, [dense(0, values, NUM_DOCS) if is_dense else sparse(0, values)])
         for scale, values, is_dense in query
@@ -57,7 +61,8 @@ def test_the_best_agree_with_sorting_everything(query, deleted, limit):
     expected = sorted_out([each[:2] for each in query], deleted, limit)
 
     for _ in range(2):  # the second search finds clean scores
-        docnums, scores = top.find(terms, limit)
+        with mock.patch("memory.top_documents._FEW", few):
+            docnums, scores = top.find(terms, limit)
 
         assert len(docnums) == len(expected)
         assert dict(zip(docnums.tolist(), scores.tolist(), strict=True)) == expected
