@@ -11,10 +11,9 @@ written without spaces, emoji as they are. Nothing here knows the index.
 from __future__ import annotations
 
 import re
-from collections import deque
 from itertools import chain
 from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import Stemmer
 
@@ -29,43 +28,20 @@ if TYPE_CHECKING:
 
     from regex import Match
 
+_Result = TypeVar("_Result")
+
 ANALYSIS_VERSION = 2
 """Grows with every change of the terms; an index of another version is rebuilt."""
 
-# Names of Snowball's algorithms, and of our own.
-_STEMMERS = {
-    "arabic": "arabic",
-    "armenian": "armenian",
-    "bulgarian": "bulgarian",
-    "danish": "danish",
-    "dutch": "dutch_porter",
-    "english": "english",
-    "finnish": "finnish",
-    "french": "french",
-    "german": "german",
-    "greek": "greek",
-    "hungarian": "hungarian",
-    "indian": "hindi",
-    "indonesian": "indonesian",
-    "irish": "irish",
-    "italian": "italian",
-    "lithuanian": "lithuanian",
-    "nepali": "nepali",
-    "norwegian": "norwegian",
-    "portuguese": "portuguese",
-    "romanian": "romanian",
-    "russian": "russian",
-    "sanskrit": "sanskrit",
-    "serbian": "serbian",
-    "spanish": "spanish",
-    "swedish": "swedish",
-    "tamil": "tamil",
-    "turkish": "turkish",
-    "ukrainian": "ukrainian",
-}
-
-LANGUAGES = frozenset(_STEMMERS)
+_NAMES = """
+    arabic armenian bulgarian danish dutch english finnish french german greek hungarian
+    indian indonesian irish italian lithuanian nepali norwegian portuguese romanian russian
+    sanskrit serbian spanish swedish tamil turkish ukrainian
+"""
+LANGUAGES = frozenset(_NAMES.split())
 """Names that ``memory.language`` may take (SPEC S3)."""
+_SNOWBALL_NAMES = {"dutch": "dutch_porter", "indian": "hindi"}
+"""Of the stemmers that are called otherwise."""
 
 # How many letters at the end of a stem its words may spell differently if they are ASCII: ``happi``
 # of happy. One more than half a million words showed; English by the rules of its stemmer.
@@ -102,10 +78,12 @@ class Analyzer:
             supported = ", ".join(sorted(LANGUAGES))
             raise ConfigError(f"unknown language {language!r}; supported: {supported}")
         self.language = language
-        self._stem = OWN_STEMMERS.get(language) or Stemmer.Stemmer(_STEMMERS[language], 0).stemWord
+        snowball = _SNOWBALL_NAMES.get(language, language)
+        self._stem = OWN_STEMMERS.get(language) or Stemmer.Stemmer(snowball, 0).stemWord
         self._stop_words = frozenset(map(self._folded, load_stop_words(language)))
-        self._word_terms = _TermCache(self._terms)
-        self._piece_terms = _TermCache(self._terms_between_spaces)
+        self._word_terms = _Analysed(self._terms)
+        self._piece_terms = _Analysed(self._terms_between_spaces)
+        self._asked = _Analysed(self._asked_between_spaces)
 
     def tokens(self, text: str) -> list[str]:
         """Returns every term of a text in its order, stop words included.
@@ -161,14 +139,9 @@ class Analyzer:
         without spaces is a word by itself; see ``prefix_words``.
         """
         every: dict[tuple[str, ...], bool] = {}
-        for match in _words(text):
-            terms = self._match_terms(match)
-            if match.lastgroup == "spaceless":
-                # The last character alone is only for the index to look up.
-                every |= dict.fromkeys(((term,) for term in terms[:-1] or terms), False)
-            elif terms:
-                telling_parts = (part for part in terms[1:] if part not in self._stop_words)
-                every[terms[0], *telling_parts] = self._is_stop_word(match[0])
+        # No word spans white space.
+        for piece in text.split():
+            every.update(self._asked[piece].words)
         telling = [terms for terms, is_stop_word in every.items() if not is_stop_word]
         return telling or list(every)
 
@@ -192,11 +165,10 @@ class Analyzer:
 
         Empty if it is a function word, an emoji or of a script that is analysed into bigrams.
         """
-        words = deque(_words(text[-_LAST_WORD_CHARS:]), maxlen=1)
-        if not words or words[0].lastgroup is not None:
-            return ""
-        last = words[0][0]
-        return "" if self._is_stop_word(last) else self._folded(last)
+        for piece in reversed(text[-_LAST_WORD_CHARS:].split()):
+            if (last := self._asked[piece].last) is not None:
+                return last
+        return ""
 
     def _is_stop_word(self, word: str) -> bool:
         """Tells whether a word, or each part of a contraction such as ``d'un``, says nothing."""
@@ -206,6 +178,22 @@ class Analyzer:
             return True
         split = _APOSTROPHE.split(word)
         return len(split) > 1 and all(self._folded(part) in self._stop_words for part in split)
+
+    def _asked_between_spaces(self, piece: str) -> _Asked:
+        words: dict[tuple[str, ...], bool] = {}
+        match = None
+        for match in _words(piece):
+            terms = self._match_terms(match)
+            if match.lastgroup == "spaceless":
+                # The last character alone is only for the index to look up.
+                words |= dict.fromkeys(((term,) for term in terms[:-1] or terms), False)
+            elif terms:
+                telling_parts = (part for part in terms[1:] if part not in self._stop_words)
+                words[terms[0], *telling_parts] = self._is_stop_word(match[0])
+        if match is None:
+            return _Asked((), None)
+        nothing_to_complete = match.lastgroup is not None or self._is_stop_word(match[0])
+        return _Asked(tuple(words.items()), "" if nothing_to_complete else self._folded(match[0]))
 
     def _terms_between_spaces(self, piece: str) -> tuple[str, ...]:
         if piece.isascii():
@@ -251,23 +239,32 @@ def _words(text: str) -> Iterator[Match[str] | re.Match[str]]:
     return ASCII_WORD.finditer(text) if text.isascii() else WORD.finditer(text)
 
 
-class _TermCache(dict[str, tuple[str, ...]]):
-    """Terms of what was analysed before; a look-up analyses what is missing.
+class _Asked(NamedTuple):
+    """What a piece of a query between spaces asks for."""
+
+    words: tuple[tuple[tuple[str, ...], bool], ...]
+    """Distinct words, each as its terms and whether it is a function word."""
+    last: str | None
+    """See ``Analyzer.last_word``; None if there is no word."""
+
+
+class _Analysed(dict[str, _Result]):
+    """What was analysed before; a look-up analyses what is missing.
 
     Very long strings are rare and would let a hostile text fill the cache with megabytes.
     """
 
-    def __init__(self, analyse: Callable[[str], tuple[str, ...]]) -> None:
+    def __init__(self, analyse: Callable[[str], _Result]) -> None:
         super().__init__()
         self._analyse = analyse
 
-    def __missing__(self, text: str) -> tuple[str, ...]:
-        terms = self._analyse(text)
+    def __missing__(self, text: str) -> _Result:
+        found = self._analyse(text)
         if len(text) <= _LONGEST_CACHED_WORD:
             if len(self) >= _CACHED_WORDS:
                 self.clear()
-            self[text] = terms
-        return terms
+            self[text] = found
+        return found
 
 
 def _spaceless_terms(run: str) -> tuple[str, ...]:

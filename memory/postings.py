@@ -18,7 +18,7 @@ from memory.term_impacts import Group, Lengths, group_of
 from memory.top_documents import QueryTerm, TopDocuments
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -83,8 +83,10 @@ class Collection:
         ranges = [entry.impacts for entry in entries if entry.impacts is not None]
         if not ranges:
             return 0.0, None
-        frequencies = (entry.frequencies for entry in entries)
-        idf = self.idf(max(map(sum, zip(*frequencies, strict=True))))
+        frequencies: Iterable[int] = entries[0].frequencies
+        if len(entries) > 1:
+            frequencies = map(sum, zip(*(entry.frequencies for entry in entries), strict=True))
+        idf = self.idf(max(frequencies))
         return idf, QueryTerm(idf, ranges)
 
     def warm_up(self, max_terms: int, boosts: Boosts) -> None:

@@ -68,13 +68,18 @@ def search(collection: Collection, analyzer: Analyzer, text: str, *, limit: int)
     """
     text = _bounded(text)
     words = _telling_words(collection, analyzer, text)
-    terms = dict.fromkeys(term for word in words for term in word)
+    terms = dict.fromkeys(chain.from_iterable(words))
     continued = {} if text.isascii() else _continued(collection, analyzer, text, terms)
     idfs: dict[str, float] = {}
     wanted: list[QueryTerm] = []
     for term in terms:
-        idfs[term], found = _look_up(collection, (term, *continued.get(term, ())))
-        wanted += found
+        if term in continued:
+            idfs[term], found = _look_up(collection, (term, *continued[term]))
+            wanted += found
+        else:
+            idfs[term], single = collection.look_up(term, ALL_FIELDS)
+            if single is not None:
+                wanted.append(single)
     best_possible = sum(_best_possible(word, idfs) or collection.idf(0) for word in words)
     best_possible *= _MOST_OF_A_FIELD
     wanted += _path_beginnings(collection, analyzer.last_word(text), idfs)
@@ -173,5 +178,7 @@ def _best_possible(word: Sequence[str], idfs: Mapping[str, float]) -> float:
 
     A compound counts whole or in parts, whichever is more, as prose may write it either way.
     """
+    if len(word) == 1:
+        return idfs[word[0]]
     whole, *parts = (idfs[term] for term in word)
     return max(whole, sum(parts))

@@ -224,7 +224,17 @@ def test_a_path_keeps_words_beside_their_stems_for_prefixes():
 
 @pytest.mark.parametrize(
     ("text", "word"),
-    [("find Alice", "alice"), ("who is", ""), ("数据", ""), ("", ""), ("Notes!", "notes")],
+    [
+        ("find Alice", "alice"),
+        ("who is", ""),
+        ("数据", ""),
+        ("", ""),
+        ("Notes!", "notes"),
+        ("find Alice ?! --", "alice"),
+        ("alice/", "alice"),
+        ("alice/数据", ""),
+        ("find a/Bob", "bob"),
+    ],
 )
 def test_the_last_word_is_folded_and_telling(text, word):
     assert ENGLISH.last_word(text) == word
