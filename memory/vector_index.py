@@ -174,9 +174,7 @@ class VectorIndex:
     ) -> NDArray[np.float32]:
         """Returns the cosine of a unit vector and each row, shape of ``rows``."""
         query = self._checked(vector[None], count=1)[0]
-        # BLAS would start threads.
-        cosines: NDArray[np.float32] = np.einsum("ij,j->i", self._store.read(rows), query)
-        return cosines
+        return self._store.products(query, rows)
 
     def search(
         self, vector: NDArray[np.float32], *, limit: int

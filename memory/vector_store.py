@@ -8,18 +8,20 @@ flag of shared memory, and ``python -O`` removes its own checks of shape.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
 
     Rows = NDArray[np.int64] | slice
     StoredBlock = NDArray[np.float32] | NDArray[np.float16]
 
 _MAX_VALUE = float(np.finfo(np.float16).max)
 _FLOAT16_INFINITY = 0x7C00
+_ROWS_A_SCAN = 1024
 
 
 def one_threaded_faiss() -> Any:
@@ -77,6 +79,14 @@ class VectorStore(Protocol):
     def read(self, rows: Rows) -> NDArray[np.float32]:
         """Returns copies of rows, shape (n, dim)."""
 
+    def products(self, query: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Returns the inner products of a query with rows, as ``scan`` computes them.
+
+        Args:
+            query: Shape (dim,), own memory, C-contiguous.
+            rows: Shape (n,), in range.
+        """
+
     def block(self) -> StoredBlock:
         """Returns all rows as they are held, shape (len(self), dim), read-only, without a copy.
 
@@ -101,8 +111,9 @@ class VectorStore(Protocol):
 class _FlatCodes:
     """Rows in the code buffer of a FAISS index whose codes are plain numbers."""
 
-    def __init__(self, index: Any, dim: int, dtype: type[np.float32 | np.float16]) -> None:
+    def __init__(self, index: Any, dim: int, dtype: DTypeLike) -> None:
         self._index = index
+        self._empty = one_threaded_faiss().clone_index(index)
         self._dim = dim
         self.dtype: np.dtype[Any] = np.dtype(dtype)
 
@@ -111,10 +122,7 @@ class _FlatCodes:
 
     def grow(self, count: int) -> None:
         """See ``VectorStore``."""
-        size = len(self) + count
-        # Not ``add``, which wants the new rows as float32.
-        self._index.codes.resize(size * self._dim * self.dtype.itemsize)
-        self._index.ntotal = size
+        self._resize(len(self) + count)
 
     def write(self, rows: Rows, vectors: StoredBlock) -> None:
         """See ``VectorStore``."""
@@ -127,6 +135,17 @@ class _FlatCodes:
     def read(self, rows: Rows) -> NDArray[np.float32]:
         """See ``VectorStore``."""
         return np.array(self._memory()[rows], np.float32)
+
+    def products(self, query: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """See ``VectorStore``; a scan of copied rows takes a quarter of the time to decode them."""
+        found, part = np.empty(len(rows), np.float32), self._part
+        for begin in range(0, len(rows), _ROWS_A_SCAN):
+            copied = self._memory()[rows[begin : begin + _ROWS_A_SCAN]]
+            part._resize(len(copied))  # noqa: SLF001 - of this class
+            part.write(slice(None), copied)
+            products, places = part.scan(query, len(copied))
+            found[begin + places] = products
+        return found
 
     def block(self) -> StoredBlock:
         """See ``VectorStore``."""
@@ -145,6 +164,16 @@ class _FlatCodes:
             params = faiss.SearchParameters(sel=faiss.IDSelectorBitmap(bits))
         products, rows = self._index.search(query[None], count, params=params)
         return products[0], rows[0]
+
+    @cached_property
+    def _part(self) -> _FlatCodes:
+        """Holds some rows at a time, to be scanned alone."""
+        return _FlatCodes(self._empty, self._dim, self.dtype)
+
+    def _resize(self, size: int) -> None:
+        # Not ``add``, which wants the new rows as float32.
+        self._index.codes.resize(size * self._dim * self.dtype.itemsize)
+        self._index.ntotal = size
 
     def _memory(self) -> StoredBlock:
         """Returns the memory of FAISS, shape (rows, dim); invalid once it has grown."""

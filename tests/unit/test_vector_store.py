@@ -56,6 +56,18 @@ def test_a_scan_returns_what_the_matrix_product_of_the_held_rows_says(kind, mask
 
 
 @pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("count", [0, 1, 7, 3000], ids="{} rows".format)
+def test_products_of_chosen_rows_come_in_their_order(kind, count):
+    store, query = filled(kind, unit_rows(300)), unit_rows(1, seed=1)[0]
+    rows = np.random.default_rng(2).integers(0, 300, count)
+
+    for _ in range(2):  # whatever was computed before
+        expected = store.block().astype(np.float64)[rows] @ query
+        assert np.allclose(store.products(query, rows), expected, atol=1e-6)
+        rows = rows[::-1][: count // 2]
+
+
+@pytest.mark.parametrize("kind", STORES)
 def test_a_scan_with_fewer_rows_than_wanted_ends_with_row_minus_one(kind):
     store = filled(kind, np.eye(4, dtype=np.float32))
     cosines, rows = store.scan(np.array([1, 0, 0, 0], np.float32), 3, np.arange(4) == 0)
