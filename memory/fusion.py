@@ -106,9 +106,9 @@ def fuse(
     relevance = np.minimum(np.maximum((cosines - noise) / (1 - noise), 0), 1)
     # The stronger side counts in full, an equal one too, a weaker one less.
     most = max(text_share, vector_share) or 1
-    wrong = (1 - coverage) ** (text_share / most) * (1 - relevance) ** (vector_share / most)
+    wrong = _power(1 - coverage, text_share / most) * _power(1 - relevance, vector_share / most)
     level = 1 - wrong.min(initial=1)
-    ranks = text_share * _by_maximum(bm25) + vector_share * _by_maximum(cosines)
+    ranks = _scaled(bm25, text_share) + _scaled(np.maximum(cosines, 0), vector_share)
     ranks /= text_share + vector_share or 1
     return FusedHits(rows, np.sqrt(ranks) * level, coverage, cosines)
 
@@ -126,8 +126,13 @@ def _union(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64
     return every[first]
 
 
-def _by_maximum(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns the values divided by the greatest; what is below zero counts as zero."""
-    positive = np.maximum(values, 0)
-    share: NDArray[np.float64] = positive / (positive.max(initial=0) or 1)
-    return share
+def _power(values: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
+    """Returns powers; to raise to the first takes as long as to any other."""
+    powers: NDArray[np.float64] = values if exponent == 1 else values**exponent
+    return powers
+
+
+def _scaled(values: NDArray[np.float64], most: float) -> NDArray[np.float64]:
+    """Returns values of at least zero in proportion, the greatest of them as ``most``."""
+    scaled: NDArray[np.float64] = values * (most / (values.max(initial=0) or 1))
+    return scaled

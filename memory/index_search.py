@@ -16,7 +16,7 @@ from memory.snippets import Snippets
 from memory.text_query import terms_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable
 
     from numpy.typing import NDArray
 
@@ -173,61 +173,50 @@ class _Ranker:
         """Returns the most similar rows, and the cosines of what the text side found."""
         if unit is None:
             return None
-        vectors = self._state.vectors
-        rows, similarities = vectors.search(unit, limit=limit)
-        if texts is not None:
-            others = _without(texts.rows, rows)
-            rows = np.concatenate((rows, others))
-            similarities = np.concatenate((similarities, vectors.similarities(others, unit)))
-        return VectorSide(rows, similarities)
-
-
-def _without(rows: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the rows that are not known; ``np.setdiff1d`` takes several times as long."""
-    if not len(known):
-        return rows
-    ascending = np.sort(known)
-    places = np.minimum(ascending.searchsorted(rows), len(known) - 1)
-    others: NDArray[np.int64] = rows[ascending[places] != rows]
-    return others
+        also = texts.rows if texts is not None else None
+        return VectorSide(*self._state.vectors.search(unit, limit=limit, also=also))
 
 
 def _grouped(state: IndexState, fused: FusedHits, limit: int) -> _Grouping:
     """Returns the hits to be shown.
 
-    The best are taken first, with all that tie with the last of them. Of the rest, mostly only
-    further hits of files that are there already can be shown.
+    The best are looked at first, with all that tie with the last of them. Once there are as many
+    files as can be shown, mostly after the first batch, only further hits of these matter.
     """
     grouping = _Grouping(limit)
     below_zero = -fused.scores.round(_SCORE_DIGITS)
     order = below_zero.argsort()
-    rows, below_zero = fused.rows[order], below_zero[order]
-    begin, size = 0, _BATCH_PER_FILE * limit
+    ranked = below_zero[order]
+    begin, size, last = 0, _BATCH_PER_FILE * limit, -np.inf
     while begin < len(order) and not grouping.is_full:
-        last = below_zero[min(begin + size, len(order)) - 1]
-        end = int(below_zero.searchsorted(last, side="right"))
-        candidates, wanted = rows[begin:end].tolist(), grouping.wanted
-        if wanted is not None:
-            places = _places_in(state, candidates, wanted)
+        if grouping.wanted is None:
+            last = ranked[min(begin + size, len(order)) - 1]
+            end = int(ranked.searchsorted(last, side="right"))
+            places = order[begin:end]
         else:
-            places = list(range(len(candidates)))
-        scores, numbers = below_zero[begin:end][places], order[begin:end][places]
-        owners = (state.table.owner(candidates[place]) for place in places)
-        batch = zip(scores.tolist(), owners, numbers.tolist(), strict=True)
+            end = len(order)
+            places = _places_in(state, fused.rows, grouping.wanted)
+            places = places[below_zero[places] > last]
+        owners = map(state.table.owner, fused.rows[places].tolist())
+        batch = zip(below_zero[places].tolist(), owners, places.tolist(), strict=True)
         grouping.extend(sorted((score, *owner, number) for score, owner, number in batch))
         begin, size = end, _WIDENING * size
     return grouping
 
 
-def _places_in(state: IndexState, rows: Sequence[int], paths: Collection[str]) -> list[int]:
-    """Returns the places of the rows that some files own."""
+def _places_in(
+    state: IndexState, rows: NDArray[np.int64], paths: Collection[str]
+) -> NDArray[np.intp]:
+    """Returns the places of the rows that some files own, in ascending ``rows``."""
     owned = [state.table[path].rows for path in paths]
     if sum(map(len, owned)) > len(rows):
-        owners = enumerate(map(state.table.owner, rows))
-        return [place for place, owner in owners if owner[0] in paths]
+        owners = enumerate(map(state.table.owner, rows.tolist()))
+        return np.array([place for place, owner in owners if owner[0] in paths], np.intp)
     # Mostly fewer than the rows, each of which would have to be looked up far away in memory.
-    known = frozenset(chain.from_iterable(owned))
-    return [place for place, row in enumerate(rows) if row in known]
+    known = np.fromiter(chain.from_iterable(owned), np.int64)
+    places = np.minimum(rows.searchsorted(known), len(rows) - 1)
+    found: NDArray[np.intp] = places[rows[places] == known]
+    return found
 
 
 def _as_orama(

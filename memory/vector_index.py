@@ -177,7 +177,7 @@ class VectorIndex:
         return self._store.products(query, rows)
 
     def search(
-        self, vector: NDArray[np.float32], *, limit: int
+        self, vector: NDArray[np.float32], *, limit: int, also: NDArray[np.int64] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Returns the rows most similar to a query, best first, with their cosines.
 
@@ -188,19 +188,27 @@ class VectorIndex:
         Args:
             vector: Shape (dim,), unit norm; copied.
             limit: At least 1.
+            also: Distinct rows that are wanted whatever their cosine is; those that are not among
+                the most similar come after them.
         Raises:
             DimensionMismatch: the vector has another dimension.
             ValueError: a value is not finite.
         """
+        query, mask = self._checked(vector[None], count=1)[0], None
         if not len(self._store):
             return np.empty(0, np.int64), np.empty(0, np.float32)
-        query, mask = self._checked(vector[None], count=1)[0], None
         if self._clusters is not None:
             mask = self._clusters.mask(query)
         rows, cosines = self._search(query, limit, mask)
         if mask is not None and len(rows) < limit:
-            return self._search(query, limit, None)
-        return rows, cosines
+            rows, cosines = self._search(query, limit, None)
+        if also is None:
+            return rows, cosines
+        is_found = np.zeros(len(self._store), np.bool_)
+        is_found[rows] = True
+        others = also[~is_found[also]]
+        products = self._store.products(query, others)
+        return np.concatenate((rows, others)), np.concatenate((cosines, products))
 
     def frozen(self) -> AbstractContextManager[FrozenVectors]:
         """Keeps the state of this moment readable, by any thread, until the context is left.

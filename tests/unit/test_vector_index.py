@@ -84,6 +84,18 @@ def test_similarities_of_chosen_rows():
     assert np.allclose(found, vectors[[3, 7]].astype(np.float64) @ query, atol=1e-6)
 
 
+def test_rows_that_are_asked_for_come_behind_the_most_similar_once():
+    vectors, query = unit_rows(40), unit_rows(1, seed=1)[0]
+    products = vectors.astype(np.float64) @ query
+    ranked = np.argsort(-products)
+    also = ranked[[0, 30, 2, 20]]
+
+    rows, cosines = filled(vectors).search(query, limit=3, also=also)
+
+    assert rows.tolist() == [*ranked[:3], ranked[30], ranked[20]]
+    assert np.allclose(cosines, products[rows], atol=1e-6)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_values_that_are_not_finite_never_reach_faiss(bad):
     """FAULTS 3.4: it would store them and never return them."""
