@@ -51,14 +51,14 @@ class VectorSide:
     """Cosines of rows, whoever found them."""
 
     rows: NDArray[np.int64]
-    """Distinct rows, shape (n,)."""
+    """Distinct rows, shape (n,): first those of the text side in its order, if it takes part."""
     similarities: NDArray[np.float32]
     """Cosines in [-1, 1], shape (n,)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FusedHits:
-    """Hits of both sides in ascending order of rows; all arrays have shape (n,)."""
+    """Hits of both sides, those of the text side first; all arrays have shape (n,)."""
 
     rows: NDArray[np.int64]
     scores: NDArray[np.float64]
@@ -91,16 +91,16 @@ def fuse(
     text_share = weights.text if text is not None else 0.0
     vector_share = weights.vector if vectors is not None else 0.0
     text = text if text is not None and text_share else _NO_TEXT
-    vectors = vectors if vectors is not None and vector_share else _NO_VECTORS
-    rows = _union(text.rows, vectors.rows)
-    bm25, cosines = np.zeros(len(rows)), np.zeros(len(rows))
-    cosines[rows.searchsorted(vectors.rows)] = vectors.similarities
-    kept = cosines >= floor
-    places = rows.searchsorted(text.rows)
-    bm25[places] = text.scores
-    kept[places] = True
-    chosen = kept.nonzero()[0]
-    rows, bm25, cosines = rows[chosen], bm25[chosen], cosines[chosen]
+    num_by_text = len(text.rows)
+    if vectors is not None and vector_share:
+        rows, cosines = vectors.rows, vectors.similarities.astype(np.float64)
+        kept = cosines >= floor
+        kept[:num_by_text] = True
+        rows, cosines = rows[kept], cosines[kept]
+    else:
+        rows, cosines = text.rows, np.zeros(num_by_text)
+    bm25 = np.zeros(len(rows))
+    bm25[:num_by_text] = text.scores
 
     coverage = np.minimum(bm25 / text.best_possible, 1)
     relevance = np.minimum(np.maximum((cosines - noise) / (1 - noise), 0), 1)
@@ -114,16 +114,6 @@ def fuse(
 
 
 _NO_TEXT = TextSide(np.empty(0, np.int64), np.empty(0, np.float32), 1.0)
-_NO_VECTORS = VectorSide(np.empty(0, np.int64), np.empty(0, np.float32))
-
-
-def _union(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the distinct rows, ascending; ``np.union1d`` takes several times as long."""
-    every = np.concatenate((one, other))
-    every.sort()
-    first = np.ones(len(every), np.bool_)
-    np.not_equal(every[1:], every[:-1], out=first[1:])
-    return every[first]
 
 
 def _power(values: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:

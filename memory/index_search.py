@@ -16,7 +16,7 @@ from memory.snippets import Snippets
 from memory.text_query import terms_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -32,7 +32,8 @@ MAX_SNIPPET_CHARS = 300
 _MIN_CANDIDATES = 200
 _CANDIDATES_PER_FILE = 30
 _WIDENING = 8
-_BATCH_PER_FILE = 4
+_BATCH_PER_FILE = 2
+_BATCH_GROWTH = 2
 # Scores that differ by less differ only by the rounding of float32.
 _SCORE_DIGITS = 6
 _CONTENT_HASH = re.compile(r"(?<!\w)[0-9a-f]{64}(?!\w)", re.IGNORECASE)
@@ -146,8 +147,7 @@ class _Ranker:
             _Found(path, position, -below_zero, float(texts[number]), float(vectors[number]))
             for below_zero, path, position, number in kept.kept
         ]
-        snippets = Snippets(terms, self._analyzer, MAX_SNIPPET_CHARS)
-        return _hits(self._state, found, query, snippets)
+        return _hits(self._state, found, query, Snippets(terms, self._analyzer, MAX_SNIPPET_CHARS))
 
     def _fused(
         self, text: str, unit: NDArray[np.float32] | None, limit: int
@@ -187,36 +187,35 @@ def _grouped(state: IndexState, fused: FusedHits, limit: int) -> _Grouping:
     below_zero = -fused.scores.round(_SCORE_DIGITS)
     order = below_zero.argsort()
     ranked = below_zero[order]
-    begin, size, last = 0, _BATCH_PER_FILE * limit, -np.inf
+    begin, size = 0, _BATCH_PER_FILE * limit
     while begin < len(order) and not grouping.is_full:
-        if grouping.wanted is None:
+        wanted = grouping.wanted
+        if wanted is None:
             last = ranked[min(begin + size, len(order)) - 1]
             end = int(ranked.searchsorted(last, side="right"))
-            places = order[begin:end]
         else:
             end = len(order)
-            places = _places_in(state, fused.rows, grouping.wanted)
-            places = places[below_zero[places] > last]
-        owners = map(state.table.owner, fused.rows[places].tolist())
+        places = order[begin:end]
+        rows = fused.rows[places].tolist()
+        if wanted is not None:
+            chosen = _places_in(state, rows, wanted)
+            places, rows = places[chosen], [rows[place] for place in chosen]
+        owners = map(state.table.owner, rows)
         batch = zip(below_zero[places].tolist(), owners, places.tolist(), strict=True)
         grouping.extend(sorted((score, *owner, number) for score, owner, number in batch))
-        begin, size = end, _WIDENING * size
+        begin, size = end, _BATCH_GROWTH * size
     return grouping
 
 
-def _places_in(
-    state: IndexState, rows: NDArray[np.int64], paths: Collection[str]
-) -> NDArray[np.intp]:
-    """Returns the places of the rows that some files own, in ascending ``rows``."""
+def _places_in(state: IndexState, rows: Sequence[int], paths: Collection[str]) -> list[int]:
+    """Returns the places of the rows that some files own."""
     owned = [state.table[path].rows for path in paths]
     if sum(map(len, owned)) > len(rows):
-        owners = enumerate(map(state.table.owner, rows.tolist()))
-        return np.array([place for place, owner in owners if owner[0] in paths], np.intp)
+        owners = enumerate(map(state.table.owner, rows))
+        return [place for place, owner in owners if owner[0] in paths]
     # Mostly fewer than the rows, each of which would have to be looked up far away in memory.
-    known = np.fromiter(chain.from_iterable(owned), np.int64)
-    places = np.minimum(rows.searchsorted(known), len(rows) - 1)
-    found: NDArray[np.intp] = places[rows[places] == known]
-    return found
+    known = frozenset(chain.from_iterable(owned))
+    return [place for place, row in enumerate(rows) if row in known]
 
 
 def _as_orama(

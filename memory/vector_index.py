@@ -188,8 +188,8 @@ class VectorIndex:
         Args:
             vector: Shape (dim,), unit norm; copied.
             limit: At least 1.
-            also: Distinct rows that are wanted whatever their cosine is; those that are not among
-                the most similar come after them.
+            also: Distinct rows that are wanted whatever their cosine is; they come first, in
+                their order.
         Raises:
             DimensionMismatch: the vector has another dimension.
             ValueError: a value is not finite.
@@ -204,11 +204,11 @@ class VectorIndex:
             rows, cosines = self._search(query, limit, None)
         if also is None:
             return rows, cosines
-        is_found = np.zeros(len(self._store), np.bool_)
-        is_found[rows] = True
-        others = also[~is_found[also]]
-        products = self._store.products(query, others)
-        return np.concatenate((rows, others)), np.concatenate((cosines, products))
+        is_other = np.ones(len(self._store), np.bool_)
+        is_other[also] = False
+        others = is_other[rows]
+        products = self._store.products(query, also)
+        return np.concatenate((also, rows[others])), np.concatenate((products, cosines[others]))
 
     def frozen(self) -> AbstractContextManager[FrozenVectors]:
         """Keeps the state of this moment readable, by any thread, until the context is left.

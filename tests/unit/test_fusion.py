@@ -36,7 +36,16 @@ def fused(
     floor: float = 0.3,
     noise: float = 0.2,
 ) -> dict[int, float]:
-    return scores_of(fuse(text, vectors, weights=weights or Weights(), floor=floor, noise=noise))
+    weights = weights or Weights()
+    if text is not None and vectors is not None and weights.text:
+        vectors = behind(text, vectors)
+    return scores_of(fuse(text, vectors, weights=weights, floor=floor, noise=noise))
+
+
+def behind(text: TextSide, vectors: VectorSide) -> VectorSide:
+    """Puts the rows of the text side first; cosines that a test does not give are zero."""
+    known = dict(zip(vectors.rows.tolist(), vectors.similarities.tolist(), strict=True))
+    return vector_side(dict.fromkeys(text.rows.tolist(), 0.0) | known)
 
 
 def test_scores_of_a_small_example_worked_out_by_hand():
@@ -128,9 +137,8 @@ def test_a_query_about_something_else_stays_low():
 
 
 def test_scores_of_the_sides_are_reported():
-    hits = fuse(
-        text_side({5: 12, 6: 4}), vector_side({6: -0.5}), weights=Weights(), floor=0.3, noise=0.2
-    )
+    text, vectors = text_side({5: 12, 6: 4}), vector_side({5: 0.0, 6: -0.5})
+    hits = fuse(text, vectors, weights=Weights(), floor=0.3, noise=0.2)
 
     assert hits.rows.tolist() == [5, 6]
     assert hits.text_scores.tolist() == pytest.approx([1.0, 0.4])
