@@ -177,12 +177,12 @@ class Group:
                 row[places] += impacts
             return Impacts(self.start, None, row)
         if len(docnums) == 1:
-            return Impacts(self.start, docnums[0], values[0])
+            return Impacts(0, docnums[0] + self.start, values[0])
         distinct = np.unique(np.concatenate(docnums))
         sums = np.zeros(len(distinct), np.float32)
         for places, impacts in zip(docnums, values, strict=True):
             sums[np.searchsorted(distinct, places)] += impacts
-        return Impacts(self.start, distinct, sums)
+        return Impacts(0, distinct + self.start, sums)
 
 
 def _factors(

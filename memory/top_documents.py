@@ -36,25 +36,6 @@ class Impacts:
     ``values`` has an entry for each document of the range."""
     values: NDArray[np.float32]
 
-    def add_to(
-        self, scores: NDArray[np.float32], scale: np.float32, products: NDArray[np.float32]
-    ) -> None:
-        """Adds ``scale`` times the impacts to the scores of all documents, in place.
-
-        Args:
-            scores: Shape (num_docs,).
-            scale: Factor.
-            products: Room for as many values, overwritten.
-        """
-        scaled = np.multiply(self.values, scale, out=products[: len(self.values)])
-        if self.docnums is None:
-            scores[self.start : self.start + len(scaled)] += scaled
-        elif self.start:
-            scores[self.start :][self.docnums] += scaled
-        else:
-            # Document numbers are distinct, so the buffered addition loses nothing.
-            scores[self.docnums] += scaled
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryTerm:
@@ -97,15 +78,43 @@ class TopDocuments:
             scores, products = self._spare.pop()
         except IndexError:
             scores, products = (np.zeros(self._num_docs, np.float32) for _ in range(2))
-        for term in terms:
-            for impacts in term.ranges:
-                impacts.add_to(scores, np.float32(term.scale), products)
+        _add(terms, scores, products)
         scores[self._deleted] = 0
         docnums = _promising(scores, limit)
         values = scores[docnums]
         scores.fill(0)
         self._spare.append((scores, products))
         return _cut(docnums, values, limit)
+
+
+def _add(
+    terms: Sequence[QueryTerm], scores: NDArray[np.float32], products: NDArray[np.float32]
+) -> None:
+    """Adds what the terms add to the scores of all documents, in place; overwrites ``products``."""
+    docnums: list[NDArray[np.intp]] = []
+    values: list[NDArray[np.float32]] = []
+    scales: list[float] = []
+    # Equal documents of different ranges get equal sums only if the order is the same for all.
+    for term in sorted(terms, key=_is_listed):
+        for impacts in term.ranges:
+            if impacts.docnums is None:
+                scaled = products[: len(impacts.values)]
+                np.multiply(impacts.values, np.float32(term.scale), out=scaled)
+                scores[impacts.start : impacts.start + len(scaled)] += scaled
+            else:
+                start = impacts.start
+                docnums.append(impacts.docnums + start if start else impacts.docnums)
+                values.append(impacts.values)
+                scales.append(term.scale)
+    if docnums:
+        # All lists at once: most are short, and each call of NumPy takes a microsecond.
+        impact = np.concatenate(values)
+        impact *= np.array(scales, np.float32).repeat(list(map(len, values)))
+        np.add.at(scores, np.concatenate(docnums), impact)
+
+
+def _is_listed(term: QueryTerm) -> bool:
+    return all(impacts.docnums is not None for impacts in term.ranges)
 
 
 def _promising(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:

@@ -79,6 +79,19 @@ def test_ranges_of_a_term_add_to_their_own_documents():
     assert dict(zip(docnums.tolist(), scores.tolist(), strict=True)) == {3: 2, 11: 1, 29: 8}
 
 
+def test_equal_documents_of_two_ranges_have_equal_scores():
+    """Sums of float32 depend on the order; the third term is dense in the first range only."""
+    values = np.random.default_rng(1).random((3, 50), np.float32)
+    impacts = [dict(enumerate(each.tolist())) for each in values]
+    terms = [QueryTerm(1.0, [sparse(0, each), sparse(50, each)]) for each in impacts[:2]]
+    terms.append(QueryTerm(1.0, [dense(0, impacts[2], 50), sparse(50, impacts[2])]))
+
+    docnums, scores = TopDocuments(100, np.empty(0, np.intp)).find(terms, 100)
+
+    by_number = scores[np.argsort(docnums)]
+    assert np.array_equal(by_number[:50], by_number[50:])
+
+
 def test_no_term_finds_no_document():
     docnums, scores = TopDocuments(NUM_DOCS, np.empty(0, np.intp)).find([], 5)
 
