@@ -81,12 +81,12 @@ def find_hits(
         return ()
     exact = _with_hash(state, query)
     if exact:
-        return _hits(state, exact, query, Snippets((), analyzer, MAX_SNIPPET_CHARS))
+        return _hits(state, exact, query, (), analyzer)
     if rules.orama is None:
         return _Ranker(state, analyzer, rules).hits(query, vector)
     found = _as_orama(state, rules.orama, query, vector)
     terms = terms_of(analyzer, query.text)
-    return _hits(state, found, query, Snippets(terms, analyzer, MAX_SNIPPET_CHARS))
+    return _hits(state, found, query, terms, analyzer)
 
 
 class _Grouping:
@@ -147,7 +147,7 @@ class _Ranker:
             _Found(path, position, -below_zero, float(texts[number]), float(vectors[number]))
             for below_zero, path, position, number in kept.kept
         ]
-        return _hits(self._state, found, query, Snippets(terms, self._analyzer, MAX_SNIPPET_CHARS))
+        return _hits(self._state, found, query, terms, self._analyzer)
 
     def _fused(
         self, text: str, unit: NDArray[np.float32] | None, limit: int
@@ -265,9 +265,15 @@ def _with_hash(state: IndexState, query: Query) -> list[_Found]:
 
 
 def _hits(
-    state: IndexState, found: Iterable[_Found], query: Query, snippets: Snippets
+    state: IndexState,
+    found: Iterable[_Found],
+    query: Query,
+    terms: Collection[str],
+    analyzer: Analyzer,
 ) -> tuple[Hit, ...]:
-    return tuple(_hit(state, each, snippets if query.wants_snippets else None) for each in found)
+    """Returns what is shown of chunks, with snippets around ``terms`` if the query wants them."""
+    snippets = Snippets(terms, analyzer, MAX_SNIPPET_CHARS) if query.wants_snippets else None
+    return tuple(_hit(state, each, snippets) for each in found)
 
 
 def _hit(state: IndexState, found: _Found, snippets: Snippets | None) -> Hit:

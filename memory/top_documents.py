@@ -80,7 +80,7 @@ class TopDocuments:
             scores, products = (np.zeros(self._num_docs, np.float32) for _ in range(2))
         _add(terms, scores, products)
         scores[self._deleted] = 0
-        docnums = _promising(scores, limit)
+        docnums = promising(scores, limit)
         values = scores[docnums]
         scores.fill(0)
         self._spare.append((scores, products))
@@ -117,8 +117,8 @@ def _is_listed(term: QueryTerm) -> bool:
     return all(impacts.docnums is not None for impacts in term.ranges)
 
 
-def _promising(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
-    """Returns at least the documents with the ``limit`` best scores and their ties.
+def promising(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
+    """Returns at least the documents with the ``limit`` best scores and their ties, in no order.
 
     Only blocks whose maximum is so high can hold one of them; documents without score are left out.
     """

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memory.errors import DimensionMismatch
+from memory.vector_candidates import candidates
 from memory.vector_clusters import (
     CLUSTERS_FROM,
     RETRAIN_FACTOR,
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
     from memory.vector_clusters import ClusterState
     from memory.vector_memory import FrozenVectors
     from memory.vector_store import StoredBlock, VectorStore
-
-# Similarities of equal vectors may differ in the last bit.
-_TIE = 1e-6
-_MAX_TIE_FACTOR = 8
 
 
 class VectorIndex:
@@ -199,16 +196,7 @@ class VectorIndex:
             return np.empty(0, np.int64), np.empty(0, np.float32)
         if self._clusters is not None:
             mask = self._clusters.mask(query)
-        rows, cosines = self._search(query, limit, mask)
-        if mask is not None and len(rows) < limit:
-            rows, cosines = self._search(query, limit, None)
-        if also is None:
-            return rows, cosines
-        is_other = np.ones(len(self._store), np.bool_)
-        is_other[also] = False
-        others = is_other[rows]
-        products = self._store.products(query, also)
-        return np.concatenate((also, rows[others])), np.concatenate((products, cosines[others]))
+        return candidates(self._store, query, limit=limit, mask=mask, also=also)
 
     def frozen(self) -> AbstractContextManager[FrozenVectors]:
         """Keeps the state of this moment readable, by any thread, until the context is left.
@@ -242,21 +230,6 @@ class VectorIndex:
     def cluster_state(self) -> ClusterState | None:
         """Returns what ``from_stored_block`` needs to go without training; None before it."""
         return self._clusters.state() if self._clusters is not None else None
-
-    def _search(
-        self, query: NDArray[np.float32], limit: int, mask: NDArray[np.bool_] | None
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        size, wanted = len(self._store), limit + 1
-        while True:
-            count = min(size, wanted)
-            cosines, rows = self._store.scan(query, count, mask)
-            least = max(float(cosines[min(limit, count) - 1]) - _TIE, 0.0)
-            if count == size or cosines[-1] <= least or count > _MAX_TIE_FACTOR * limit:
-                break
-            wanted *= 2
-        # Freed rows have cosine 0.
-        found = cosines > least
-        return rows[found], cosines[found]
 
     @property
     def _store(self) -> VectorStore:

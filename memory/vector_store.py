@@ -87,6 +87,13 @@ class VectorStore(Protocol):
             rows: Shape (n,), in range.
         """
 
+    def all_products(self, query: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Returns the inner products of a query with all rows, shape (len(self),).
+
+        Args:
+            query: Shape (dim,), own memory, C-contiguous.
+        """
+
     def block(self) -> StoredBlock:
         """Returns all rows as they are held, shape (len(self), dim), read-only, without a copy.
 
@@ -192,6 +199,16 @@ class Float32Store(_FlatCodes):
         """Makes a store without rows."""
         super().__init__(one_threaded_faiss().IndexFlatIP(dim), dim, np.float32)
 
+    def all_products(self, query: NDArray[np.float32]) -> NDArray[np.float32]:
+        """See ``VectorStore``."""
+        faiss, rows, products = (
+            one_threaded_faiss(),
+            self._memory(),
+            np.empty(len(self), np.float32),
+        )
+        faiss.fvec_inner_products_ny(*map(faiss.swig_ptr, (products, query, rows)), *rows.T.shape)
+        return products
+
 
 class Float16Store(_FlatCodes):
     """Half the memory and half the time; components of unit vectors are off by at most 2.5e-4."""
@@ -209,3 +226,23 @@ class Float16Store(_FlatCodes):
             return np.empty(codes.shape, np.float32)
         vectors: NDArray[np.float32] = self._index.sa_decode(codes.view(np.uint8))
         return vectors
+
+    def all_products(self, query: NDArray[np.float32]) -> NDArray[np.float32]:
+        """See ``VectorStore``; all rows are in range of the least float32."""
+        faiss, size = one_threaded_faiss(), len(self)
+        found = faiss.RangeSearchResult(1)
+        part = faiss.RangeSearchPartialResult(found)
+        self._scanner.set_query(faiss.swig_ptr(query))
+        codes, least = self._index.codes.data(), float(np.finfo(np.float32).min)
+        self._scanner.scan_codes_range(size, codes, None, least, part.new_result(0))
+        part.finalize()
+        products: NDArray[np.float32] = faiss.rev_swig_ptr(found.distances, size).copy()
+        return products
+
+    @cached_property
+    def _scanner(self) -> Any:
+        """Goes through codes as ``scan`` does, but can also keep what it finds in their order."""
+        metric = self._index.metric_type
+        scanner = self._index.sq.select_InvertedListScanner(metric, None, True, None)  # noqa: FBT003
+        scanner.set_list(0, 0.0)
+        return scanner

@@ -84,7 +84,9 @@ def test_similarities_of_chosen_rows():
     assert np.allclose(found, vectors[[3, 7]].astype(np.float64) @ query, atol=1e-6)
 
 
-def test_rows_that_are_asked_for_come_first_and_once():
+@pytest.mark.parametrize("few_rows", [0, 1000], ids=["many rows", "few rows"])
+def test_rows_that_are_asked_for_come_first_and_once(few_rows, monkeypatch):
+    monkeypatch.setattr("memory.vector_candidates._FEW_ROWS", few_rows)
     vectors, query = unit_rows(40), unit_rows(1, seed=1)[0]
     products = vectors.astype(np.float64) @ query
     ranked = np.argsort(-products)
@@ -94,6 +96,33 @@ def test_rows_that_are_asked_for_come_first_and_once():
 
     assert rows.tolist() == [*also, ranked[1]]
     assert np.allclose(cosines, products[rows], atol=1e-6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.sampled_from([-0.5, 0.0, 0.2, 0.4, 0.8]), min_size=1, max_size=80),
+    st.integers(1, 6),
+)
+def test_few_rows_are_ranked_as_many_are(cosines, limit):
+    """Few different cosines make ties, some more than are returned, and freed rows are zero."""
+    index, query = VectorIndex(2), np.array([1, 0], np.float32)
+    vectors = np.array([(cosine, (1 - cosine**2) ** 0.5) for cosine in cosines], np.float32)
+    rows = index.allocate(len(cosines) + 1)
+    index.put(rows[:-1], vectors)
+    also = np.arange(min(2, len(cosines)))
+    similar = [cosine for cosine in sorted(cosines, reverse=True) if cosine > 0]
+    num_tied = sum(cosine >= similar[:limit][-1] for cosine in similar) if similar else 0
+
+    found, products = index.search(query, limit=limit, also=also)
+
+    assert np.allclose(products, np.array(cosines)[found], atol=1e-6)
+    assert found[: len(also)].tolist() == also.tolist()
+    if num_tied <= 8 * limit:
+        best, _cosines = index.search(query, limit=limit)
+        assert len(best) == num_tied
+        assert sorted(found) == sorted({*also.tolist(), *best.tolist()})
+    else:
+        assert len(found) <= 8 * limit + len(also)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -68,6 +68,16 @@ def test_products_of_chosen_rows_come_in_their_order(kind, count):
 
 
 @pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("count", [1, 5000])
+def test_products_of_all_rows_come_in_their_order(kind, count):
+    store = filled(kind, unit_rows(count))
+
+    for query in unit_rows(2, seed=1):
+        expected = store.block().astype(np.float64) @ query
+        assert np.allclose(store.all_products(query), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", STORES)
 def test_a_scan_with_fewer_rows_than_wanted_ends_with_row_minus_one(kind):
     store = filled(kind, np.eye(4, dtype=np.float32))
     cosines, rows = store.scan(np.array([1, 0, 0, 0], np.float32), 3, np.arange(4) == 0)
