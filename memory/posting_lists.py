@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import count
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ FIELDS = ("content", "context", "headlines", "meta", "path")
 """Names of the indexed fields, sorted as Whoosh stores them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FieldPostings:
     """The terms of one field and their postings, one term after another."""
 
@@ -30,10 +29,14 @@ class FieldPostings:
     counts: NDArray[np.uint16]
     """Occurrences of the term in each of these documents."""
 
-    @cached_property
-    def places(self) -> dict[str, int]:
-        """Term to its position in ``terms``."""
-        return dict(zip(self.terms, count()))
+    def place(self, term: str) -> int | None:
+        """Returns the position of a term in ``terms``, None if it is not there.
+
+        A segment of an edit answers a few queries until it is merged; a dict of its terms takes
+        longer to make than they do.
+        """
+        place = bisect_left(self.terms, term)
+        return place if place < len(self.terms) and self.terms[place] == term else None
 
 
 class Segment(Protocol):
@@ -51,7 +54,7 @@ class Segment(Protocol):
 
     @property
     def total_lengths(self) -> Mapping[str, float]:
-        """Field to the sum of its lengths."""
+        """Field to the number of its terms in all documents."""
         ...
 
     def doc_frequency(self, field: str, term: str) -> int:

@@ -96,9 +96,8 @@ class StoredSegment:
             field: _LENGTHS[self._column(f"_{field}_len", np.uint8)] for field in FIELDS
         }
         """Number of terms of each document in a field, quantised."""
-        self.total_lengths = {
-            field: float(self.lengths[field].sum(dtype=np.float64)) for field in FIELDS
-        }
+        self.total_lengths = {field: float(segment._fieldlengths.get(field, 0)) for field in FIELDS}
+        """Number of terms of all documents in a field."""
 
     @cached_property
     def _terms(self) -> StoredTerms:

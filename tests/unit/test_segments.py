@@ -241,7 +241,8 @@ def test_whoosh_reads_the_same_as_from_what_its_codec_writes(num_rows, num_words
     storage.files.update(written.files())
     assert terms_of(storage, segment) == terms_of(oracle_storage, oracle)
     assert columns_of(storage, segment) == columns_of(oracle_storage, oracle)
-    assert segment._fieldlengths == oracle._fieldlengths
+    totals = {field: int(data.field_postings(field).counts.sum()) for field in FIELDS}
+    assert segment._fieldlengths == {field: total for field, total in totals.items() if total}
     assert segment.doc_count_all() == oracle.doc_count_all()
     assert_same_postings(written, data)
 
