@@ -71,6 +71,18 @@ class Lengths:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _Matches:
+    """The documents of one group that hold a term in one field."""
+
+    field: str
+    boost: float
+    docnums: NDArray[np.int32]
+    """Distinct, relative to the group."""
+    counts: NDArray[np.uint16]
+    """Occurrences in each."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Entry:
     """One term in one group."""
 
@@ -79,6 +91,9 @@ class _Entry:
     frequencies: tuple[int, ...]
     """Documents that hold the term in each field of the boosts."""
     lengths: Lengths
+    matches: Sequence[_Matches]
+    """Of the fields where there are some; average lengths drift, and to read them again takes
+    several times as long as to weigh them."""
 
     @property
     def num_bytes(self) -> int:
@@ -87,7 +102,8 @@ class _Entry:
         if impacts is None:
             return _ENTRY_BYTES
         listed = 0 if impacts.docnums is None else impacts.docnums.nbytes
-        return _ENTRY_BYTES + impacts.values.nbytes + listed
+        kept = sum(each.docnums.nbytes + each.counts.nbytes for each in self.matches)
+        return _ENTRY_BYTES + impacts.values.nbytes + listed + kept
 
 
 class Group:
@@ -110,6 +126,7 @@ class Group:
         self.num_docs: int = self._starts[-1]
         self._entries: OrderedDict[tuple[str, Boosts], _Entry] = OrderedDict()
         self._num_bytes = 0
+        self._lengths_of: dict[str, NDArray[np.float32]] = {}
 
     def entry(self, term: str, boosts: Boosts, lengths: Lengths) -> _Entry:
         """Returns what the group knows of a term, computed on first use."""
@@ -118,7 +135,11 @@ class Group:
         if known is not None and known.lengths is lengths:
             self._entries.move_to_end(key)
             return known
-        entry = self._computed(term, boosts, lengths)
+        if known is None:
+            matches = self._matches(term, boosts)
+            entry = self._weighed(matches, _frequencies(matches, boosts), lengths)
+        else:
+            entry = self._weighed(known.matches, known.frequencies, lengths, known.impacts)
         if known is not None:
             self._num_bytes -= known.num_bytes
         self._entries[key] = entry
@@ -136,7 +157,7 @@ class Group:
         """Returns at most ``limit`` terms of a field that begin with a prefix, sorted."""
         if len(self.segments) == 1:
             return self.segments[0].with_prefix(field, prefix, limit)
-        if field != "path":
+        if field != "path" or self.num_docs < _MIN_DENSE_DOCS:
             lists = (segment.with_prefix(field, prefix, limit) for segment in self.segments)
             return sorted(set(chain.from_iterable(lists)))[:limit]
         terms = self._path_terms
@@ -145,60 +166,88 @@ class Group:
 
     @cached_property
     def _path_terms(self) -> list[str]:
-        """Sorted. Nearly every query asks for some, and to ask each segment takes too long."""
+        """Sorted. Nearly every query asks for some, and to ask many segments takes too long."""
         lists = (segment.with_prefix("path", "", maxsize) for segment in self.segments)
         return sorted(set(chain.from_iterable(lists)))
 
-    def _computed(self, term: str, boosts: Boosts, lengths: Lengths) -> _Entry:
-        docnums: list[NDArray[np.intp]] = []
-        values: list[NDArray[np.float32]] = []
-        frequencies = [0] * len(boosts.by_field)
-        for start, segment in zip(self._starts, self.segments, strict=False):
-            for number, (field, boost) in enumerate(boosts.by_field):
+    def _matches(self, term: str, boosts: Boosts) -> list[_Matches]:
+        """Reads where a term stands."""
+        every: list[_Matches] = []
+        for field, boost in boosts.by_field:
+            docnums, counts = [], []
+            for start, segment in zip(self._starts, self.segments, strict=False):
                 found = segment.postings(field, term)
-                if found is None:
-                    continue
-                frequencies[number] += len(found[0])
-                docnums.append(found[0] + start if start else found[0])
-                values.append(_factors(*found, segment.lengths[field], lengths.of(field), boost))
-        if not docnums:
-            return _Entry(None, tuple(frequencies), lengths)
-        impacts = self._combined(docnums, values)
-        return _Entry(impacts, tuple(frequencies), lengths)
+                if found is not None:
+                    docnums.append(found[0] + start if start else found[0])
+                    counts.append(found[1])
+            if docnums:
+                numbers, times = np.concatenate(docnums), np.concatenate(counts)
+                every.append(
+                    _Matches(field, boost, numbers.astype(np.int32), times.astype(np.uint16))
+                )
+        return every
 
-    def _combined(
-        self, docnums: Sequence[NDArray[np.intp]], values: Sequence[NDArray[np.float32]]
-    ) -> Impacts:
-        """Returns the sums of a document's impacts in several fields."""
-        count = sum(map(len, docnums))
+    def _weighed(
+        self,
+        matches: Sequence[_Matches],
+        frequencies: tuple[int, ...],
+        lengths: Lengths,
+        before: Impacts | None = None,
+    ) -> _Entry:
+        """Adds up what a term counts in all fields; ``before``: the same, weighed otherwise."""
+        if not matches:
+            return _Entry(None, frequencies, lengths, matches)
+        values = [self._factors(each, lengths) for each in matches]
+        docnums = before.docnums if before is not None else self._distinct(matches)
+        if docnums is not None and len(matches) == 1:
+            sums = values[0]
+        else:
+            sums = np.zeros(self.num_docs if docnums is None else len(docnums), np.float32)
+            for each, factors in zip(matches, values, strict=True):
+                if docnums is None:
+                    sums[each.docnums] += factors
+                else:
+                    sums[np.searchsorted(docnums, each.docnums + self.start)] += factors
+        start = self.start if docnums is None else 0
+        return _Entry(Impacts(start, docnums, sums), frequencies, lengths, matches)
+
+    def _distinct(self, matches: Sequence[_Matches]) -> NDArray[np.intp] | None:
+        """Returns the documents of the index that hold a term, ascending; None if they are many."""
+        count = sum(len(each.docnums) for each in matches)
         if self.num_docs >= _MIN_DENSE_DOCS and count * _DENSE_SHARE > self.num_docs:
-            row = np.zeros(self.num_docs, np.float32)
-            for places, impacts in zip(docnums, values, strict=True):
-                row[places] += impacts
-            return Impacts(self.start, None, row)
-        if len(docnums) == 1:
-            return Impacts(0, docnums[0] + self.start, values[0])
-        distinct = np.unique(np.concatenate(docnums))
-        sums = np.zeros(len(distinct), np.float32)
-        for places, impacts in zip(docnums, values, strict=True):
-            sums[np.searchsorted(distinct, places)] += impacts
-        return Impacts(0, distinct + self.start, sums)
+            return None
+        every = np.concatenate([each.docnums for each in matches]).astype(np.intp) + self.start
+        if len(matches) == 1:
+            return every
+        every.sort()
+        # Not np.unique, which imports much that a cold search can do without.
+        is_first = np.ones(len(every), np.bool_)
+        np.not_equal(every[1:], every[:-1], out=is_first[1:])
+        return every[is_first]
+
+    def _factors(self, matches: _Matches, lengths: Lengths) -> NDArray[np.float32]:
+        """Returns boost · (k1 + 1) · w / (w + k1 (1 - b + b l / avg l)) of each document."""
+        weights = matches.counts.astype(np.float32)
+        average = lengths.of(matches.field)
+        norms = np.float32(K1 * B / average) * self._lengths(matches.field)[matches.docnums]
+        norms += np.float32(K1 * (1 - B))
+        norms += weights
+        weights *= np.float32(matches.boost * (K1 + 1))
+        weights /= norms
+        return weights
+
+    def _lengths(self, field: str) -> NDArray[np.float32]:
+        """Returns the number of terms of each document in a field."""
+        known = self._lengths_of.get(field)
+        if known is None:
+            known = np.concatenate([segment.lengths[field] for segment in self.segments])
+            self._lengths_of[field] = known
+        return known
 
 
-def _factors(
-    docnums: NDArray[np.intp],
-    weights: NDArray[np.float32],
-    lengths: NDArray[np.float32],
-    average_length: float,
-    boost: float,
-) -> NDArray[np.float32]:
-    """Returns boost · (k1 + 1) · w / (w + k1 (1 - b + b l / avg l)) of each posting."""
-    norms = np.float32(K1 * B / average_length) * lengths[docnums]
-    norms += np.float32(K1 * (1 - B))
-    norms += weights
-    factors: NDArray[np.float32] = weights * np.float32(boost * (K1 + 1))
-    factors /= norms
-    return factors
+def _frequencies(matches: Sequence[_Matches], boosts: Boosts) -> tuple[int, ...]:
+    found = {each.field: len(each.docnums) for each in matches}
+    return tuple(found.get(field, 0) for field, _ in boosts.by_field)
 
 
 def group_of(num_docs: int) -> int:

@@ -13,7 +13,7 @@ from memory.analysis import Analyzer
 from memory.inversion import AnalysedRow, invert
 from memory.posting_lists import FIELDS
 from memory.postings import Collection
-from memory.segments import SCHEMA, MemoryStorage, quantised
+from memory.segments import SCHEMA, MemoryStorage
 from memory.term_impacts import K1, B, Boosts
 from memory.text_index import TextIndex, TextRow
 from memory.text_query import FIELD_BOOSTS
@@ -156,7 +156,34 @@ def test_average_lengths_may_drift_a_little_before_impacts_are_computed_anew():
     same = Collection(first.segments, before=first)
     longer = invert([AnalysedRow(99, {"content": ["a"] * 99})])
     grown = Collection([*first.segments, (longer, np.ones(1, np.bool_))], before=first)
-    stored_length = quantised(99)
 
     assert same.lengths is first.lengths
-    assert grown.lengths.of("content") == pytest.approx((100 + stored_length) / 11)
+    assert grown.lengths.of("content") == pytest.approx((100 + 99) / 11)
+
+
+def test_terms_that_are_known_are_weighed_again_when_average_lengths_drift():
+    """Those of few documents, of many, of one field and of several; as if nothing was known."""
+    rng, num_rows = random.Random(3), 1_100
+    boosts = Boosts(tuple((field, 1.0 + number) for number, field in enumerate(FIELDS)))
+    index = TextIndex(ANALYZER)
+    index.apply(add=[random_row(rng, row) for row in range(num_rows)], remove=())
+    segments = index.frozen().parts
+    terms = [f"w{number}x" for number in range(0, 80, 4)]
+    first = Collection(segments)
+    for term in terms:
+        first.look_up(term, boosts)
+    longer = invert([AnalysedRow(num_rows, {field: ["w1x"] * 9 * num_rows for field in FIELDS})])
+    grown = [*segments, (longer, np.ones(1, np.bool_))]
+
+    again, anew = Collection(grown, before=first), Collection(grown)
+
+    assert again.lengths != first.lengths
+    for term in terms:
+        (idf, found), (same_idf, expected) = (each.look_up(term, boosts) for each in (again, anew))
+        assert idf == same_idf
+        assert (found is None) == (expected is None)
+        if found is not None:
+            rows, scores = again.best([found], num_rows + 1)
+            expected_rows, expected_scores = anew.best([expected], num_rows + 1)
+            assert rows.tolist() == expected_rows.tolist()
+            assert scores == pytest.approx(expected_scores, rel=1e-6)
