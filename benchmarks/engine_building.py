@@ -81,9 +81,7 @@ def building(folder: Path, material: Material) -> Findings:
     index, duration = engine_index.built(material)
     rate = index.status().num_chunks / duration
     findings.add("edit by edit, for comparison", rate, "chunks/s", anchor=anchor)
-    data = folder / f"data-{material.num_chunks}"
-    data.mkdir(exist_ok=True)
-    engine_index.save(data, index)
+    engine_index.keep(folder / f"data-{material.num_chunks}", index)
     return findings
 
 

@@ -53,6 +53,14 @@ def save(folder: Path, index: MemoryIndex) -> None:
     measuring.save(index, folder / SNAPSHOT_NAME)
 
 
+def keep(folder: Path, index: MemoryIndex) -> None:
+    """Writes a whole index as the keeper does, who merges segments before."""
+    folder.mkdir(exist_ok=True)
+    storage = stored(folder, index)
+    storage.save(0.0)
+    storage.stop_logging()
+
+
 def saved_bytes(folder: Path) -> bytes:
     """Returns what ``save`` wrote."""
     return (folder / SNAPSHOT_NAME).read_bytes()
@@ -62,8 +70,7 @@ def saved(folder: Path, material: Material) -> Path:
     """Returns a data folder that holds the material; made by the first measure that asks."""
     data = folder / f"data-{material.num_chunks}"
     if not (data / SNAPSHOT_NAME).exists():
-        data.mkdir(exist_ok=True)
-        save(data, built(material)[0])
+        keep(data, built(material)[0])
     return data
 
 

@@ -144,8 +144,7 @@ def churn(folder: Path, material: Material) -> Findings:
             target=Target(ratio_most=1.1),
         )
     churned = folder / "churned"
-    churned.mkdir(exist_ok=True)
-    engine_index.save(churned, after)
+    engine_index.keep(churned, after)
     sizes = [len(engine_index.saved_bytes(each)) / 1e6 for each in (data, churned)]
     findings.add(
         f"size on disk after {num_edits:,} edits of one file",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 import statistics
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,6 +88,27 @@ def resident_mb() -> float:
     import psutil
 
     return float(psutil.Process().memory_info().rss) / KILOBYTES_A_MB**2
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What this process has in memory, in MB."""
+
+    own: float
+    """Its own pages; they cost memory until it lets them go."""
+    files: float
+    """Pages of mapped files, which the system takes back when it needs room; libraries too."""
+
+
+def memory_now() -> Memory | None:
+    """Returns the memory of this process, garbage collected; None if the system cannot tell."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return None
+    gc.collect()
+    fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
+    own, files = (int(fields[name].split()[0]) / KILOBYTES_A_MB for name in ("RssAnon", "RssFile"))
+    return Memory(own, files)
 
 
 def peak_mb_during(work: Callable[[], object]) -> float | None:
