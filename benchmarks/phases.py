@@ -225,7 +225,7 @@ def _restored(folder: Path, weights: Weights) -> MemoryIndex:
 def _paths(snapshot: SnapshotFile) -> Iterator[str]:
     from memory.records import decode_files
 
-    files = decode_files(bytes(snapshot.view("files")))
+    files = decode_files(snapshot.view("files"))
     return (packed.summary.path for packed, _rows in files)
 
 

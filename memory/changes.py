@@ -12,17 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memory.messages import FileSummary
+from memory.packing import decode_stream, encode_stream, little_endian, numbers_of
 from memory.records import (
     HASH_BYTES,
     assemble,
     check_file,
     check_head,
-    decode_stream,
-    encode_stream,
     lines_of,
-    little_endian,
     moved,
-    numbers_of,
     summary_values,
 )
 

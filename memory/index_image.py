@@ -14,7 +14,8 @@ import numpy as np
 from memory.analysis import ANALYSIS_VERSION
 from memory.errors import SnapshotCorrupt
 from memory.index_state import ChunkTable, IndexedFile, IndexState, text_rows
-from memory.records import decode_files, decode_stream, encode_files, encode_stream
+from memory.packing import decode_stream, encode_stream
+from memory.records import decode_files, encode_files
 from memory.snapshot import SnapshotInfo, SnapshotParts
 from memory.text_index import TextIndex
 from memory.vector_cache import VectorCache
@@ -95,7 +96,7 @@ def restore(snapshot: SnapshotFile, analyzer: Analyzer, *, max_cached_bytes: int
 
 def _restored(snapshot: SnapshotFile, analyzer: Analyzer, max_cached_bytes: int) -> IndexState:
     info = snapshot.header.info
-    files = [IndexedFile(*each) for each in decode_files(bytes(snapshot.view("files")))]
+    files = [IndexedFile(*each) for each in decode_files(snapshot.view("files"))]
     rows = sorted(row for file in files for row in file.rows)
     if (len(files), len(rows)) != (info.num_files, info.num_chunks) or len(set(rows)) < len(rows):
         raise ValueError("wrong number of files or rows")

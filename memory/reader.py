@@ -111,7 +111,7 @@ class SnapshotReader:
     def _packed_files(self) -> dict[str, PackedFile]:
         if self._files is None:
             try:
-                data = bytes(self._saved.snapshot.view("files"))
+                data = self._saved.snapshot.view("files")
                 self._files = {packed.summary.path: packed for packed, _ in decode_files(data)}
             except (ValueError, TypeError, msgpack.UnpackException):
                 raise self._corrupt() from None

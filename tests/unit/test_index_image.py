@@ -11,7 +11,7 @@ from memory.checks import dump
 from memory.errors import SnapshotCorrupt
 from memory.index import IndexSettings, MemoryIndex
 from memory.messages import Query
-from memory.records import encode_stream
+from memory.packing import encode_stream
 from memory.snapshot import SNAPSHOT_NAME, SnapshotFile, SnapshotParts, write
 from memory.text_index import TextIndex
 from tests.doubles import HashEmbedder
