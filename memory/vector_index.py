@@ -250,7 +250,8 @@ class VectorIndex:
         clusters.assign(used, self._store.read(used))
 
     def _check_rows(self, rows: Sequence[int]) -> None:
-        if len(set(rows)) != len(rows) or not all(0 <= row < len(self._store) for row in rows):
+        in_range = min(rows, default=0) >= 0 and max(rows, default=-1) < len(self._store)
+        if len(set(rows)) != len(rows) or not in_range:
             raise ValueError("a row is out of range or occurs twice")
 
     def _checked(self, vectors: NDArray[np.float32], *, count: int) -> NDArray[np.float32]:
