@@ -6,6 +6,7 @@ import logging
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgpack
@@ -97,7 +98,7 @@ def restore(snapshot: SnapshotFile, analyzer: Analyzer, *, max_cached_bytes: int
 def _restored(snapshot: SnapshotFile, analyzer: Analyzer, max_cached_bytes: int) -> IndexState:
     info = snapshot.header.info
     files = [IndexedFile(*each) for each in decode_files(snapshot.view("files"))]
-    rows = sorted(row for file in files for row in file.rows)
+    rows = sorted(chain.from_iterable(file.rows for file in files))
     if (len(files), len(rows)) != (info.num_files, info.num_chunks) or len(set(rows)) < len(rows):
         raise ValueError("wrong number of files or rows")
     block = _stored_block(snapshot.view("vectors"), info)
@@ -109,9 +110,7 @@ def _restored(snapshot: SnapshotFile, analyzer: Analyzer, max_cached_bytes: int)
         files = [replace(file, rows=tuple(map(new_rows.__getitem__, file.rows))) for file in files]
         block, rows, same_text = block[rows], list(range(len(rows))), False
 
-    table = ChunkTable()
-    for file in files:
-        table.replace(file.path, file)
+    table = ChunkTable.of(files)
     return IndexState(
         table=table,
         vectors=VectorIndex.from_stored_block(block, rows),

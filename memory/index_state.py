@@ -8,6 +8,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from memory.row_hashes import RowHashes
 from memory.text_index import TextRow
 from memory.vector_index import VectorIndex
 
@@ -81,8 +82,29 @@ class ChunkTable:
         self._files: dict[str, IndexedFile] = {}
         self._owners: list[IndexedFile | None] = []
         self._positions = array("I")
-        self._rows_by_hash: dict[bytes, int | set[int]] = {}
+        self._hashes = RowHashes(self._hash_in)
         self._num_chunks = 0
+
+    @classmethod
+    def of(cls, files: Sequence[IndexedFile]) -> ChunkTable:
+        """Returns the table of files, many at once.
+
+        Raises:
+            ValueError: two have the same path.
+        """
+        table = cls()
+        table._files = {file.path: file for file in files}
+        if len(table._files) < len(files):
+            raise ValueError("a path occurs twice")
+        rows = [row for file in files for row in file.rows]
+        table._make_room(max(rows, default=-1) + 1)
+        for file in files:
+            for position, row in enumerate(file.rows):
+                table._owners[row] = file
+                table._positions[row] = position
+        table._hashes.load(b"".join(file.packed.hashes for file in files), rows)
+        table._num_chunks = len(rows)
+        return table
 
     @property
     def num_files(self) -> int:
@@ -124,8 +146,7 @@ class ChunkTable:
 
     def rows_with(self, content_hash: bytes) -> set[int]:
         """Returns the rows that hold a text; empty if none does."""
-        rows = self._rows_by_hash.get(content_hash, _NO_ROWS)
-        return {rows} if isinstance(rows, int) else rows
+        return self._hashes.rows(content_hash)
 
     def replace(self, path: str, after: IndexedFile | None) -> None:
         """Makes a file what it is from now on; None removes it."""
@@ -137,29 +158,28 @@ class ChunkTable:
             self._learn(after)
 
     def _learn(self, file: IndexedFile) -> None:
-        missing = max(file.rows, default=-1) + 1 - len(self._owners)
-        if missing > 0:
-            self._owners.extend([None] * missing)
-            self._positions.extend([0] * missing)
+        self._make_room(max(file.rows, default=-1) + 1)
         for position, row in enumerate(file.rows):
             self._owners[row] = file
             self._positions[row] = position
-            name = file.packed.hash_of(position)
-            # Nearly every text stands in one row only, and a set takes 200 bytes.
-            others = self._rows_by_hash.get(name)
-            self._rows_by_hash[name] = row if others is None else {row, *self.rows_with(name)}
+            self._hashes.add(file.packed.hash_of(position), row)
         self._num_chunks += len(file.rows)
 
     def _forget(self, file: IndexedFile) -> None:
         for position, row in enumerate(file.rows):
             self._owners[row] = None
-            name = file.packed.hash_of(position)
-            left = self.rows_with(name) - {row}
-            if left:
-                self._rows_by_hash[name] = left if len(left) > 1 else left.pop()
-            else:
-                del self._rows_by_hash[name]
+            self._hashes.remove(file.packed.hash_of(position), row)
         self._num_chunks -= len(file.rows)
+
+    def _make_room(self, size: int) -> None:
+        missing = size - len(self._owners)
+        if missing > 0:
+            self._owners.extend([None] * missing)
+            self._positions.extend([0] * missing)
+
+    def _hash_in(self, row: int) -> bytes | None:
+        file = self._owners[row]
+        return file.packed.hash_of(self._positions[row]) if file is not None else None
 
 
 @dataclass(slots=True)
@@ -272,6 +292,3 @@ def _placed(packed: PackedFile, rows: Sequence[int | None], new_rows: Sequence[i
     """Returns a file whose chunks without a row get the new ones, in order."""
     spare = iter(new_rows)
     return IndexedFile(packed, tuple(next(spare) if row is None else row for row in rows))
-
-
-_NO_ROWS: set[int] = set()

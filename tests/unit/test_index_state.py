@@ -93,3 +93,34 @@ def test_hashes_forget_removed_rows(state):
     replace_file(state, "a.md", None)
     assert state.table.rows_with(hash_of("One")) == set()
     assert (state.table.num_files, state.table.num_chunks) == (0, 0)
+
+
+def test_a_table_of_many_files_is_that_of_one_after_another():
+    files = [
+        IndexedFile(pack_file(parsed("b.md", ["One", "Two"])), (4, 1)),
+        IndexedFile(pack_file(parsed("blank.md")), ()),
+        IndexedFile(pack_file(parsed("a.md", ["Two", "Three"])), (0, 3)),
+    ]
+    one_by_one, at_once = ChunkTable(), ChunkTable.of(files)
+    for file in files:
+        one_by_one.replace(file.path, file)
+
+    assert at_once.files() == one_by_one.files()
+    assert (at_once.num_files, at_once.num_chunks) == (3, 4)
+    assert [at_once.owner(row) for row in (0, 1, 3, 4)] == [
+        ("a.md", 0),
+        ("b.md", 1),
+        ("a.md", 1),
+        ("b.md", 0),
+    ]
+    with pytest.raises(KeyError):
+        at_once.owner(2)
+    for text in ("One", "Two", "Three", "Four"):
+        assert at_once.rows_with(hash_of(text)) == one_by_one.rows_with(hash_of(text))
+
+
+def test_a_path_that_occurs_twice_is_refused():
+    file = IndexedFile(pack_file(parsed("a.md", ["One"])), (0,))
+
+    with pytest.raises(ValueError, match="twice"):
+        ChunkTable.of([file, file])
