@@ -17,7 +17,8 @@ from memory.errors import SnapshotCorrupt
 from memory.index_state import ChunkTable, IndexedFile, IndexState, text_rows
 from memory.packing import decode_stream, encode_stream
 from memory.records import decode_files, encode_files
-from memory.snapshot import SnapshotInfo, SnapshotParts
+from memory.snapshot import SnapshotParts
+from memory.snapshot_header import SnapshotInfo
 from memory.text_index import TextIndex
 from memory.vector_cache import VectorCache
 from memory.vector_index import VectorIndex
@@ -111,13 +112,16 @@ def _restored(snapshot: SnapshotFile, analyzer: Analyzer, max_cached_bytes: int)
         block, rows, same_text = block[rows], list(range(len(rows))), False
 
     table = ChunkTable.of(files)
-    return IndexState(
+    state = IndexState(
         table=table,
         vectors=VectorIndex.from_stored_block(block, rows),
         text=_restored_text(snapshot, analyzer, table, same_text=same_text),
         cache=_restored_cache(snapshot, info.identity.dim, max_cached_bytes),
         revision=info.revision,
     )
+    # Every byte was read to verify it, and of most nothing is needed any more, or only seldom.
+    snapshot.release()
+    return state
 
 
 def _stored_block(data: memoryview, info: SnapshotInfo) -> StoredBlock:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from memory.messages import Chunk, FileSummary
     from memory.providers.base import ModelInfo
     from memory.records import PackedFile
-    from memory.snapshot import Header
+    from memory.snapshot_header import Header
 
 logger = logging.getLogger(__name__)
 

@@ -1,10 +1,7 @@
 """What is ``memory.msp``, and how is it written and read safely?
 
-One file, so that identity, files, vectors and text are always of one generation::
-
-    magic (8 bytes) · format version, header length (uint32 LE) · SHA-256 of the header
-    header: a msgpack map with the identity, counters and the list of parts (length, SHA-256)
-    parts, one after another, nothing behind them
+One file, so that identity, files, vectors and text are always of one generation: the header, see
+``snapshot_header``, and the parts that it lists, one after another, nothing behind them.
 
 Neither msgpack nor FAISS nor Whoosh notices a flipped bit; every byte here is covered by a checksum
 or compared. Lengths are checked against the size of the file before anything is allocated.
@@ -16,19 +13,25 @@ import hashlib
 import mmap
 import os
 import stat
-import struct
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import msgpack
 
 from memory import atomic_file
 from memory.errors import SnapshotCorrupt, SnapshotIncompatible, SnapshotMissing
-from memory.identity import Identity
+from memory.snapshot_header import (
+    FORMAT_VERSION,
+    MAGIC,
+    MAX_HEADER_BYTES,
+    PREAMBLE,
+    decode_header,
+    encode_header,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,32 +40,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from memory.snapshot_header import Header, SnapshotInfo
+
 SNAPSHOT_NAME = "memory.msp"
-FORMAT_VERSION = 2
-# The first byte is no text, and the line ends show a transfer in text mode, as in PNG.
-_MAGIC = b"\x89MSP\r\n\x1a\n"
-_PREAMBLE = struct.Struct("<8sII32s")
-_MAX_HEADER_BYTES = 256 * 1024
-_MAX_HEADER_ITEMS = 2_048
 _WRITE_BYTES = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotInfo:
-    """What a snapshot says about the index inside it."""
-
-    identity: Identity
-    language: str
-    """Language of the analyzer that made the text part."""
-    analysis_version: int
-    revision: int
-    """Change counter of the index, see ApplyResult.revision."""
-    workspace: str
-    """Root that the paths are relative to."""
-    num_files: int
-    num_chunks: int
-    vector_type: str = "float32"
-    """How the vectors are held, ``float32`` or ``float16``."""
 
 
 Blocks = Callable[[], Iterable["Buffer"]]
@@ -76,28 +57,6 @@ class SnapshotParts:
     info: SnapshotInfo
     parts: Callable[[], Iterable[tuple[str, Blocks]]]
     """Makes name and content of each part; called once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Where a part lies, and what it must be."""
-
-    name: str
-    offset: int
-    """Bytes from the start of the file."""
-    length: int
-    """Bytes."""
-    sha256: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Header:
-    """The verified header of a snapshot."""
-
-    info: SnapshotInfo
-    saved_at: float
-    """Unix time, seconds."""
-    parts: tuple[Part, ...]
 
 
 def write(
@@ -119,12 +78,8 @@ def write(
     """
     contents = list(snapshot.parts())
     table = [(name, *_measured(blocks())) for name, blocks in contents]
-    fields = {"saved_at": float(saved_at), "info": asdict(snapshot.info), "parts": table}
-    header: bytes = msgpack.packb(fields, unicode_errors="surrogatepass")
-    if len(header) > _MAX_HEADER_BYTES:
-        raise ValueError(f"a header of {len(header)} bytes could not be read again")
-    preamble = _PREAMBLE.pack(_MAGIC, FORMAT_VERSION, len(header), hashlib.sha256(header).digest())
-    pieces = chain((preamble + header,), *(blocks() for _name, blocks in contents))
+    header = encode_header(snapshot.info, saved_at, table)
+    pieces = chain((header,), *(blocks() for _name, blocks in contents))
     atomic_file.replace_atomically(path, _in_large_blocks(pieces), disk)
 
 
@@ -208,7 +163,7 @@ class SnapshotFile:
         """Returns a part, verified, in the memory where the system keeps the file.
 
         It stays readable after the snapshot is closed or replaced: both leave the file itself
-        alone. A part that is not looked at again takes no memory of the process.
+        alone.
 
         Raises:
             SnapshotCorrupt: there is no such part, or its checksum is wrong.
@@ -216,38 +171,42 @@ class SnapshotFile:
         part = next((part for part in self.header.parts if part.name == name), None)
         if part is None:
             raise self._corrupt(f"part {name} is missing")
-        view = self._mapped[part.offset : part.offset + part.length]
+        view = memoryview(self._mapped)[part.offset : part.offset + part.length]
         if len(view) != part.length or hashlib.sha256(view).digest() != part.sha256:
             raise self._corrupt(f"checksum of part {name} is wrong")
         return view
 
+    def release(self) -> None:
+        """Lets go of the memory of every part; what is looked at again comes back by itself."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self._mapped.madvise(mmap.MADV_DONTNEED)
+
     @cached_property
-    def _mapped(self) -> memoryview:
+    def _mapped(self) -> mmap.mmap:
         try:
-            mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+            return mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
         except OSError as error:
             raise self._refused(error) from None
         except ValueError:
             raise self._corrupt("cannot be read") from None
-        return memoryview(mapped)
 
     def _read_header(self) -> Header:
         status = os.fstat(self._file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise self._corrupt("not a regular file")
-        preamble = self._read_at(0, _PREAMBLE.size)
-        if len(preamble) < _PREAMBLE.size:
+        preamble = self._read_at(0, PREAMBLE.size)
+        if len(preamble) < PREAMBLE.size:
             raise self._corrupt("cut off")
-        magic, version, length, sha256 = _PREAMBLE.unpack(preamble)
-        if magic != _MAGIC:
+        magic, version, length, sha256 = PREAMBLE.unpack(preamble)
+        if magic != MAGIC:
             raise self._corrupt("not a snapshot of this product")
         if version != FORMAT_VERSION:
             raise SnapshotIncompatible(str(self.path), str(version), str(FORMAT_VERSION))
-        if length > _MAX_HEADER_BYTES:
+        if length > MAX_HEADER_BYTES:
             raise self._corrupt("its header is too long")
-        data = self._read_verified(_PREAMBLE.size, length, sha256, what="header")
+        data = self._read_verified(PREAMBLE.size, length, sha256, what="header")
         try:
-            header = _decode_header(data, end=_PREAMBLE.size + length)
+            header = decode_header(data, end=PREAMBLE.size + length)
         except (ValueError, TypeError, KeyError, msgpack.UnpackException):
             raise self._corrupt("its header is not understood") from None
         end = header.parts[-1].offset + header.parts[-1].length if header.parts else 0
@@ -301,40 +260,3 @@ def _in_large_blocks(pieces: Iterable[Buffer]) -> Iterator[Buffer]:
             small.append(piece)
             num_bytes += size
     yield b"".join(small)
-
-
-def _decode_header(data: bytes, *, end: int) -> Header:
-    """Raises ValueError, TypeError or KeyError if a value is missing or of another type."""
-    raw = msgpack.unpackb(
-        data,
-        unicode_errors="surrogatepass",
-        max_array_len=_MAX_HEADER_ITEMS,
-        max_map_len=_MAX_HEADER_ITEMS,
-        max_ext_len=0,
-    )
-    info = dict(raw["info"])
-    info["identity"] = Identity(**_typed(info["identity"], Identity))
-    parts = []
-    for name, length, sha256 in raw["parts"]:
-        _check(isinstance(name, str) and isinstance(sha256, bytes) and _is_count(length))
-        parts.append(Part(name, end, length, sha256))
-        end += length
-    _check(isinstance(raw["saved_at"], float))
-    return Header(SnapshotInfo(**_typed(info, SnapshotInfo)), raw["saved_at"], tuple(parts))
-
-
-def _typed(raw: dict[str, Any], kind: type[Identity | SnapshotInfo]) -> dict[str, Any]:
-    """Returns the map if its values have the types that the dataclass declares."""
-    types = {"str": lambda value: isinstance(value, str), "int": _is_count}
-    for name, declared in kind.__annotations__.items():
-        _check(declared not in types or types[declared](raw[name]))
-    return raw
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _check(condition: bool) -> None:  # noqa: FBT001 - reads like an assertion, but survives -O
-    if not condition:
-        raise ValueError("a value of the header has another type")

@@ -9,13 +9,14 @@ from memory.analysis import Analyzer
 from memory.hashing import content_hash
 from memory.index import IndexSettings, MemoryIndex
 from memory.messages import ApplyResult, Chunk, FileUpdate, ParsedFile
-from memory.snapshot import SnapshotInfo, SnapshotParts
+from memory.snapshot import SnapshotParts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from typing_extensions import Buffer
 
+    from memory.snapshot_header import SnapshotInfo
     from tests.doubles import HashEmbedder
 
 ENGLISH = Analyzer("english")

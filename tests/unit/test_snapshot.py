@@ -7,6 +7,7 @@ import os
 import struct
 import tracemalloc
 from dataclasses import replace
+from pathlib import Path
 
 import msgpack
 import numpy as np
@@ -17,12 +18,12 @@ from memory.identity import Identity
 from memory.snapshot import (
     SNAPSHOT_NAME,
     SnapshotFile,
-    SnapshotInfo,
     read_header,
     set_aside,
     sweep_temporaries,
     write,
 )
+from memory.snapshot_header import SnapshotInfo
 from tests.unit.building import snapshot_of
 
 INFO = SnapshotInfo(
@@ -238,6 +239,33 @@ def test_only_what_is_read_is_verified(path):
         assert bytes(snapshot.view("files")) == b"file records"
         with pytest.raises(SnapshotCorrupt, match="part vectors"):
             snapshot.view("vectors")
+
+
+def test_what_is_released_can_be_read_again(path):
+    with SnapshotFile(path) as snapshot:
+        view = snapshot.view("files")
+        snapshot.release()
+
+        assert bytes(view) == b"file records"
+        assert bytes(snapshot.view("vectors")) == VECTORS.tobytes()
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux tells")
+def test_a_released_part_takes_no_memory(tmp_path):
+    size = 32 * 1024 * 1024
+    write(tmp_path / SNAPSHOT_NAME, snapshot_of(INFO, {"files": bytes(size)}), saved_at=1)
+    with SnapshotFile(tmp_path / SNAPSHOT_NAME) as snapshot:
+        view = snapshot.view("files")
+        read = shared_bytes()
+        snapshot.release()
+
+        assert read - shared_bytes() > size / 2
+        assert view[-1] == 0
+
+
+def shared_bytes() -> int:
+    """Returns the resident memory of this process that belongs to files."""
+    return int(Path("/proc/self/statm").read_text().split()[2]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_a_part_that_is_not_there(path):
