@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,8 @@ class Options:
         Raises:
             ConfigError: the file is wrong, or ``--config`` names one that does not exist.
         """
+        # To look for plugins of pydantic, it would read about every package that is installed.
+        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
         from memory.config import Settings, load  # noqa: PLC0415 - pydantic costs list and show 0.1 s
 
         if not self.config_given and not self.config.exists():

@@ -1,5 +1,6 @@
 """The command line from argv to exit code, in this process."""
 
+import gc
 import json
 import os
 import pty
@@ -325,6 +326,16 @@ def test_ctrl_c_ends_with_130(monkeypatch):
     monkeypatch.setattr("memory.commands.status.run", interrupt)
 
     assert main(["status"]) == 130
+
+
+def test_a_command_runs_without_the_collector_which_goes_on_after_it(monkeypatch):
+    seen = []
+    monkeypatch.setattr("memory.commands.status.run", lambda _options: seen.append(gc.isenabled()))
+
+    main(["status"])
+
+    assert (seen, gc.isenabled()) == ([False], True)
+    gc.unfreeze()
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(home, capsys):
