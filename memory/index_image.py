@@ -15,6 +15,7 @@ import numpy as np
 from memory.analysis import ANALYSIS_VERSION
 from memory.errors import SnapshotCorrupt
 from memory.index_state import ChunkTable, IndexedFile, IndexState, text_rows
+from memory.mapped_pages import maps_behind, releasing
 from memory.packing import decode_stream, encode_stream
 from memory.records import decode_files, encode_files
 from memory.snapshot import SnapshotParts
@@ -54,6 +55,7 @@ def frozen_image(
     """
     table, text = state.table, state.text.frozen()
     files = [(file.packed, file.rows) for file in table.files()]
+    texts = maps_behind(packed.chunks for packed, _rows in files)
     cached = list(state.cache)
     with state.vectors.frozen() as vectors:
         info = SnapshotInfo(
@@ -68,11 +70,11 @@ def frozen_image(
         )
 
         def parts() -> Iterator[tuple[str, Blocks]]:
-            yield "files", lambda: encode_files(files)
+            yield "files", lambda: releasing(encode_files(files), texts)
             yield "vectors", lambda: (block.data for block in vectors.blocks(_ROWS_A_BLOCK))
             yield "cache", lambda: _encoded_cache(cached)
             for name, content in text.files().items():
-                yield f"{_TEXT}{name}", partial(iter, (content,))
+                yield f"{_TEXT}{name}", partial(releasing, (content,), maps_behind((content,)))
 
         yield SnapshotParts(info, parts)
 

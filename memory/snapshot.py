@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgpack
 
-from memory import atomic_file
+from memory import atomic_file, mapped_pages
 from memory.errors import SnapshotCorrupt, SnapshotIncompatible, SnapshotMissing
 from memory.snapshot_header import (
     FORMAT_VERSION,
@@ -178,8 +178,7 @@ class SnapshotFile:
 
     def release(self) -> None:
         """Lets go of the memory of every part; what is looked at again comes back by itself."""
-        if hasattr(mmap, "MADV_DONTNEED"):
-            self._mapped.madvise(mmap.MADV_DONTNEED)
+        mapped_pages.release([self._mapped])
 
     @cached_property
     def _mapped(self) -> mmap.mmap:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgpack
 
+from memory import heap
 from memory.atomic_file import OsDisk
 from memory.errors import JournalUnusable, StoreError
 from memory.identity import journal_identity
@@ -165,6 +166,8 @@ class IndexStorage:
         finally:
             self._waiting = None
             self.changing.release()
+        # Merges and the image leave holes, 1 kB a chunk after an index was filled.
+        heap.trim()
         return parts.info.revision
 
     def _merge(self) -> None:

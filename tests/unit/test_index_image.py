@@ -80,6 +80,17 @@ def test_everything_comes_back_without_an_embedding(index, embedder, tmp_path):
     assert embedder.texts == []
 
 
+def test_an_index_saves_from_the_snapshot_it_was_loaded_from(index, embedder, tmp_path):
+    """Its texts are views of that file, which the save replaces."""
+    other = restored(index, embedder, tmp_path)
+    put(other, embedder, parsed("b.md", ["Only this."], mtime_ns=6))
+    again = restored(other, embedder, tmp_path)
+    third = restored(again, embedder, tmp_path)
+
+    assert dump(third) == dump(again) == dump(other)
+    assert answers(third, embedder) == answers(other, embedder)
+
+
 def test_removed_vectors_come_back_too(index, embedder, tmp_path):
     """SPEC D3: delete, restart, undo."""
     other = restored(index, embedder, tmp_path)
