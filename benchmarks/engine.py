@@ -45,7 +45,7 @@ GROUPS = {
     "saving": engine_storage.saving,
     "loading": engine_storage.loading,
     "memory": engine_storage.holding,
-    "memory filled": engine_storage.holding_built,
+    "memory filled": engine_storage.holding_filled,
     "cold": engine_storage.cold_search,
 }
 """In this order: the first ones leave files that the others use, or make if they are alone."""

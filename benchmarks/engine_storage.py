@@ -19,10 +19,10 @@ from measuring import median_seconds, memory_now, peak_mb_during, resident_mb, s
 from memory.messages import Query
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from engine_corpus import Material
+    from measuring import Memory
 
     from memory.index import MemoryIndex
     from memory.storage import IndexStorage
@@ -126,29 +126,36 @@ def holding(folder: Path, material: Material) -> Findings:
     data = engine_index.saved(folder, material)
     small = replace(material, num_chunks=engine_corpus.CHUNKS_A_FILE)
     _opened_and_asked(engine_index.saved(folder, small), small.queries(1))  # imports
-    vector_kb = engine_index.vector_bytes(data) / 1024
+    queries, before = material.queries(), memory_now()
+    index = _opened_and_asked(data, queries)
+    return _held_since(before, index, data, "opened")
+
+
+def holding_filled(folder: Path, material: Material) -> Findings:
+    """Memory of an index that was filled here and has answered all questions."""
+    data = engine_index.saved(folder, material)
+    warm = _filled(replace(material, num_chunks=_WARM_CHUNKS))  # imports
     queries = material.queries()
-    return _grown(lambda: _opened_and_asked(data, queries), vector_kb, "opened")
-
-
-def holding_built(folder: Path, material: Material) -> Findings:
-    """Memory of an index that was filled in this process and has answered all questions."""
-    vector_kb = engine_index.vector_bytes(engine_index.saved(folder, material)) / 1024
-    small = replace(material, num_chunks=_WARM_CHUNKS)
-    _filled_and_asked(small)  # imports, and what the allocator keeps for the next file
-    return _grown(lambda: _filled_and_asked(material), vector_kb, "filled")
-
-
-def _grown(make: Callable[[], MemoryIndex], vector_kb: float, what: str) -> Findings:
-    """Returns the memory a chunk that an index takes, beside its vector in the memory of FAISS."""
-    findings = Findings()
+    _ask(warm, queries)
+    del warm
     before = memory_now()
-    index = make()
-    after = memory_now()
+    index = _filled(material)
+    _ask(index, queries)
+    findings = _held_since(before, index, data, "filled")
+    engine_index.keep(folder / "filled", index)
+    _ask(index, queries)
+    findings.extend(_held_since(before, index, data, "filled and saved"))
+    return findings
+
+
+def _held_since(before: Memory | None, index: MemoryIndex, data: Path, what: str) -> Findings:
+    """Returns the memory a chunk that an index takes, beside its vector in the memory of FAISS."""
+    findings, after = Findings(), memory_now()
     if before is None or after is None:
         findings.notes.append("the memory of an index is only measured on Linux")
         return findings
     num_chunks = index.status().num_chunks
+    vector_kb = engine_index.vector_bytes(data) / 1024
     own = 1024 * (after.own - before.own) / num_chunks - vector_kb
     files = 1024 * (after.files - before.files) / num_chunks
     findings.add(
@@ -178,22 +185,22 @@ def cold_search(folder: Path, material: Material) -> Findings:
 
 
 def _opened_and_asked(data: Path, queries: list[str]) -> MemoryIndex:
-    asked = engine_corpus.query_vectors(queries)
     index = engine_index.opened(data)
-    for text, vector in zip(queries, asked, strict=True):
-        index.search(Query(text, LIMIT), vector)
+    _ask(index, queries)
     return index
 
 
-def _filled_and_asked(material: Material) -> MemoryIndex:
+def _filled(material: Material) -> MemoryIndex:
     """Returns an index filled file by file; nothing else of the files stays in memory."""
     index = engine_index.empty()
     for update in material.updates():
         index.apply(update)
-    queries = material.queries()
+    return index
+
+
+def _ask(index: MemoryIndex, queries: list[str]) -> None:
     for text, vector in zip(queries, engine_corpus.query_vectors(queries), strict=True):
         index.search(Query(text, LIMIT), vector)
-    return index
 
 
 def _python(*words: str) -> None:

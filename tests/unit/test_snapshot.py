@@ -252,7 +252,7 @@ def test_what_is_released_can_be_read_again(path):
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux tells")
 def test_a_released_part_takes_no_memory(tmp_path):
-    size = 32 * 1024 * 1024
+    size = 8 * 1024 * 1024
     write(tmp_path / SNAPSHOT_NAME, snapshot_of(INFO, {"files": bytes(size)}), saved_at=1)
     with SnapshotFile(tmp_path / SNAPSHOT_NAME) as snapshot:
         view = snapshot.view("files")
