@@ -14,7 +14,6 @@ from memory.identity import Identity
 from memory.index_search import SearchRules, find_hits
 from memory.index_state import ChunkTable, IndexState
 from memory.messages import ApplyResult, FileDelta, IndexStatus, SearchResult
-from memory.orama_ranking import OramaRanking
 from memory.records import pack_file
 from memory.text_index import TextIndex
 from memory.vector_cache import DEFAULT_MAX_BYTES, VectorCache
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from memory.bulk import FileBatch
     from memory.config import MemorySettings
     from memory.messages import Chunk, FileSummary, FileUpdate, ParsedFile, Query
+    from memory.orama_ranking import OramaRanking
     from memory.providers.base import ModelInfo
     from memory.snapshot import SnapshotFile, SnapshotParts
 
@@ -338,4 +338,6 @@ def _forget(_revision: int, _change: bytes) -> None:
 def _orama_ranking(language: str, settings: IndexSettings) -> OramaRanking | None:
     if settings.scoring != "orama":
         return None
+    from memory.orama_ranking import OramaRanking  # noqa: PLC0415 - others need not wait for it
+
     return OramaRanking(language, settings.weights, floor=settings.min_similarity)
