@@ -32,9 +32,11 @@ def test_an_empty_index_holds_nothing():
     assert loaded({}).rows(HASHES[0]) == set()
 
 
+@pytest.mark.parametrize("max_later", [2, 4_096])
 @pytest.mark.parametrize("seed", range(20))
-def test_any_history_gives_the_rows_that_hold_the_text_now(seed):
+def test_any_history_gives_the_rows_that_hold_the_text_now(monkeypatch, seed, max_later):
     """Rows are freed, reused for other texts and given their old text again."""
+    monkeypatch.setattr("memory.row_hashes._MAX_LATER", max_later)
     chance = Random(seed)
     content = {row: chance.choice(HASHES) for row in range(chance.choice([0, 8]))}
     hashes = loaded(content)
@@ -48,3 +50,18 @@ def test_any_history_gives_the_rows_that_hold_the_text_now(seed):
 
         for name in HASHES:
             assert hashes.rows(name) == {each for each, held in content.items() if held == name}
+
+
+def test_many_rows_that_come_and_go_leave_no_more_than_those_there_are(monkeypatch):
+    monkeypatch.setattr("memory.row_hashes._MAX_LATER", 4)
+    content: dict[int, bytes] = {}
+    hashes = RowHashes(content.get)
+    for number in range(200):
+        row = number % 10
+        if row in content:
+            hashes.remove(content.pop(row), row)
+        content[row] = number.to_bytes(32)
+        hashes.add(content[row], row)
+
+    assert [hashes.rows(name) for name in content.values()] == [{row} for row in content]
+    assert len(hashes._later) + len(hashes._keys) <= 2 * len(content) + 1
