@@ -17,8 +17,9 @@ from measuring import seconds
 from memory.analysis import Analyzer
 from memory.config import MemorySettings
 from memory.identity import journal_identity
-from memory.index import IndexSettings, MemoryIndex
+from memory.index import MemoryIndex
 from memory.index_opening import open_or_create
+from memory.index_settings import IndexSettings
 from memory.journal_writer import JournalWriter
 from memory.messages import FileUpdate, Query
 from memory.snapshot import SNAPSHOT_NAME, read_header

@@ -22,7 +22,8 @@ from measuring import median_seconds, percentiles, percentiles_ms, save, seconds
 from memory.analysis import Analyzer
 from memory.chunk_limits import chunk_limits
 from memory.fusion import Weights
-from memory.index import IndexSettings, MemoryIndex
+from memory.index import MemoryIndex
+from memory.index_settings import IndexSettings
 from memory.markdown import parse_file
 from memory.messages import FileUpdate, Query
 from memory.providers.factory import model_info, open_embedder

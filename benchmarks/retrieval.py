@@ -27,7 +27,8 @@ from measuring import save
 from memory.analysis import Analyzer
 from memory.config import MemorySettings
 from memory.fusion import Weights
-from memory.index import IndexSettings, MemoryIndex
+from memory.index import MemoryIndex
+from memory.index_settings import IndexSettings
 from memory.messages import Query
 from memory.providers.factory import model_info
 from memory.providers.local import LOCAL, MINILM

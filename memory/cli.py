@@ -163,7 +163,6 @@ def _add_own(command: argparse.ArgumentParser, name: str) -> None:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError("must be a whole number of at least 1")
+    return int(text)

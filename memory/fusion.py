@@ -11,6 +11,7 @@ has a best hit.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,10 +20,15 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_LEAST_WEIGHT = 1e-6
+
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Share of each side; only their ratio matters, and zero means that a side takes no part."""
+    """Share of each side; only their ratio matters, and zero means that a side takes no part.
+
+    Weights above 1, and tiny ones, are scaled so that the greater one is 1.
+    """
 
     text: float = 0.5
     vector: float = 0.5
@@ -32,6 +38,12 @@ class Weights:
         valid = all(math.isfinite(weight) and weight >= 0 for weight in (self.text, self.vector))
         if not valid or self.text + self.vector == 0:
             raise ValueError(f"weights {self.text} and {self.vector}: need one above zero")
+        most = max(self.text, self.vector)
+        if not _LEAST_WEIGHT <= most <= 1:
+            for name, weight in (("text", self.text), ("vector", self.vector)):
+                # However small, a side takes part.
+                scaled = max(weight / most, sys.float_info.min) if weight else 0.0
+                object.__setattr__(self, name, scaled)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

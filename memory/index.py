@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from memory import index_image, index_updates
-from memory.fusion import Weights
 from memory.identity import Identity
 from memory.index_search import SearchRules, find_hits
 from memory.index_state import ChunkTable, IndexState
 from memory.messages import ApplyResult, FileDelta, IndexStatus, SearchResult
 from memory.records import pack_file
 from memory.text_index import TextIndex
-from memory.vector_cache import DEFAULT_MAX_BYTES, VectorCache
+from memory.vector_cache import VectorCache
 from memory.vector_index import VectorIndex
 
 if TYPE_CHECKING:
@@ -27,38 +26,10 @@ if TYPE_CHECKING:
 
     from memory.analysis import Analyzer
     from memory.bulk import FileBatch
-    from memory.config import MemorySettings
+    from memory.index_settings import IndexSettings
     from memory.messages import Chunk, FileSummary, FileUpdate, ParsedFile, Query
-    from memory.orama_ranking import OramaRanking
     from memory.providers.base import ModelInfo
     from memory.snapshot import SnapshotFile, SnapshotParts
-
-_EVEN = Weights()
-
-
-@dataclass(frozen=True, slots=True)
-class IndexSettings:
-    """How an index searches, and how much it keeps."""
-
-    weights: Weights = _EVEN
-    min_similarity: float = 0.3
-    """Least cosine of a hit that only the vector side found, unless the model asks for more."""
-    scoring: Literal["absolute", "orama"] = "absolute"
-    """Scores that mean the same for every query, or those of Orama (SPEC S5)."""
-    max_cached_bytes: int = DEFAULT_MAX_BYTES
-    """Memory for the vectors of removed chunks."""
-    workspace: str = ""
-    """Root of the paths; only noted in snapshots."""
-
-    @classmethod
-    def of(cls, memory: MemorySettings, *, workspace: str = "") -> IndexSettings:
-        """Returns the settings that a configuration asks for."""
-        return cls(
-            weights=Weights(memory.hybrid_weights.text, memory.hybrid_weights.vector),
-            min_similarity=memory.min_vector_similarity,
-            scoring=memory.scoring,
-            workspace=workspace,
-        )
 
 
 class MemoryIndex:
@@ -90,7 +61,7 @@ class MemoryIndex:
         self._epoch = epoch
         self._log: Callable[[int, bytes], None] = _forget
         self._state = state or self._empty(revision=0, dim=model.dim)
-        self._orama = _orama_ranking(analyzer.language, settings)
+        self._orama = settings.orama(analyzer.language)
 
     @classmethod
     def restore(
@@ -241,7 +212,7 @@ class MemoryIndex:
             orama=self._orama,
         )
         hits = find_hits(self._state, self._analyzer, rules, query, vector)
-        missed = vector is None and self._settings.weights.vector > 0
+        missed = vector is None and self._settings.weights.vector > 0 and bool(query.text.strip())
         return SearchResult(hits, self._epoch, self._state.revision, degraded if missed else "")
 
     def files(self) -> tuple[FileSummary, ...]:
@@ -333,11 +304,3 @@ class MemoryIndex:
 
 def _forget(_revision: int, _change: bytes) -> None:
     """Takes the place of a log."""
-
-
-def _orama_ranking(language: str, settings: IndexSettings) -> OramaRanking | None:
-    if settings.scoring != "orama":
-        return None
-    from memory.orama_ranking import OramaRanking  # noqa: PLC0415 - others need not wait for it
-
-    return OramaRanking(language, settings.weights, floor=settings.min_similarity)

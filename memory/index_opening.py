@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 from memory.analysis import Analyzer
 from memory.errors import SnapshotCorrupt, SnapshotIncompatible, SnapshotMissing
 from memory.identity import Identity, decide, read_embedding_json
-from memory.index import IndexSettings, MemoryIndex
+from memory.index import MemoryIndex
+from memory.index_settings import IndexSettings
+from memory.journal import JOURNAL_NAME
 from memory.recovery import open_saved
 from memory.snapshot import SNAPSHOT_NAME, set_aside
 from memory.storage import IndexStorage, replay_all
@@ -79,6 +81,8 @@ def open_or_create(
             if decision.load:
                 index = MemoryIndex.restore(snapshot, model, analyzer, rules, epoch=epoch)
                 complete = replay_all(index, saved.changes) and not saved.trouble
+                lost = _lost(data, saved.trouble, complete=complete)
+                reason = "; ".join(filter(None, (lost, decision.reason)))
                 storage = IndexStorage(
                     data,
                     index,
@@ -86,7 +90,7 @@ def open_or_create(
                     saved_at=snapshot.header.saved_at,
                     complete=complete,
                 )
-                return Opened(index, storage, OpenReport(decision.probe, decision.reason))
+                return Opened(index, storage, OpenReport(decision.probe, reason))
     except SnapshotMissing:
         decision = decide(recorded, None, configured)
     except (SnapshotCorrupt, SnapshotIncompatible) as error:
@@ -97,3 +101,13 @@ def open_or_create(
     index = MemoryIndex(model, analyzer, rules, epoch=epoch)
     storage = IndexStorage(data, index, saved_revision=-1, saved_at=0.0, complete=False)
     return Opened(index, storage, OpenReport(decision.probe, trouble + decision.reason))
+
+
+def _lost(data: Path, trouble: str, *, complete: bool) -> str:
+    """Returns what became of a journal; empty if all of it counts."""
+    reason = trouble or f"{JOURNAL_NAME} does not fit {SNAPSHOT_NAME}"
+    if complete:
+        if (data / JOURNAL_NAME).exists():
+            return ""
+        reason = f"{JOURNAL_NAME} is missing"
+    return f"{reason}; what it alone held is indexed again"

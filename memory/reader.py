@@ -95,7 +95,8 @@ class SnapshotReader:
         """
         # Reading a listing must not wait for numpy, FAISS and Whoosh.
         from memory.analysis import Analyzer  # noqa: PLC0415
-        from memory.index import IndexSettings, MemoryIndex  # noqa: PLC0415
+        from memory.index import MemoryIndex  # noqa: PLC0415
+        from memory.index_settings import IndexSettings  # noqa: PLC0415
         from memory.storage import replay_all  # noqa: PLC0415
 
         index = MemoryIndex.restore(

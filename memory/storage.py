@@ -8,9 +8,11 @@ written.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING
 
 import msgpack
@@ -222,8 +224,12 @@ class IndexStorage:
 
     def _put_aside(self) -> None:
         """Makes room for a new journal; the old one may hold what somebody paid for."""
+        journal, kept = self._data / JOURNAL_NAME, self._data / OLD_JOURNAL_NAME
+        if kept.is_dir() or (journal.is_dir() and os.path.lexists(kept)):
+            # Somebody's folder neither replaces a file nor is replaced.
+            kept = _free_name(kept)
         with suppress(FileNotFoundError):
-            self._disk.rename(self._data / JOURNAL_NAME, self._data / OLD_JOURNAL_NAME)
+            self._disk.rename(journal, kept)
             # Else a power loss may bring it back beside the next snapshot, which it does not fit.
             self._disk.fsync_folder(self._data)
 
@@ -259,6 +265,11 @@ def _give_up(journal: JournalWriter) -> None:
     """Closes a journal that nothing will be added to."""
     with suppress(OSError):
         journal.close()
+
+
+def _free_name(path: Path) -> Path:
+    names = (path.with_name(f"{path.name}.{number}") for number in count(1))
+    return next(name for name in names if not os.path.lexists(name))
 
 
 def _size(path: Path) -> int:

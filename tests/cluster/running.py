@@ -17,7 +17,8 @@ from memory.chunk_limits import chunk_limits
 from memory.embedding_input import compose
 from memory.errors import SnapshotMissing
 from memory.globs import Globs
-from memory.index import IndexSettings, MemoryIndex
+from memory.index import MemoryIndex
+from memory.index_settings import IndexSettings
 from memory.markdown import parse_file
 from memory.messages import FileUpdate
 from memory.providers.factory import model_info, open_embedder

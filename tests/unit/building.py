@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from memory.analysis import Analyzer
 from memory.hashing import content_hash
-from memory.index import IndexSettings, MemoryIndex
+from memory.index import MemoryIndex
+from memory.index_settings import IndexSettings
 from memory.messages import ApplyResult, Chunk, FileUpdate, ParsedFile
 from memory.snapshot import SnapshotParts
 

@@ -15,7 +15,8 @@ from memory.cli import main
 from memory.config import Settings
 from memory.disk import context, list_files, search, show, status
 from memory.errors import ProviderUnavailable, SnapshotMissing, WorkspaceError
-from memory.index import IndexSettings, MemoryIndex
+from memory.index import MemoryIndex
+from memory.index_settings import IndexSettings
 from memory.messages import Chunk, FileUpdate, ParsedFile, Query
 from memory.providers.factory import model_info
 from tests.unit.building import image_of

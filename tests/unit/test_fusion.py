@@ -86,6 +86,11 @@ def test_only_the_ratio_of_weights_matters():
     assert fused(*sides, weights=Weights(0.2, 0.6)) == pytest.approx(
         fused(*sides, weights=Weights(1, 3))
     )
+    huge, tiny = Weights(0.5e308, 1.5e308), Weights(1e-320, 3e-320)
+    assert fused(*sides, weights=huge) == pytest.approx(fused(*sides, weights=Weights(1, 3)))
+    assert fused(*sides, weights=tiny) == pytest.approx(
+        fused(*sides, weights=Weights(1, 3)), rel=1e-3
+    )
 
 
 def test_a_zero_weight_takes_its_side_out_altogether():

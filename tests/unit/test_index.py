@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memory.checks import dump
 from memory.errors import DimensionMismatch, StaleUpdate
-from memory.index import IndexSettings
+from memory.index_settings import IndexSettings
 from memory.messages import FileUpdate, Query
 from memory.text_index import TextIndex
 from tests.doubles import HashEmbedder

@@ -9,7 +9,8 @@ import pytest
 from memory.analysis import Analyzer
 from memory.checks import dump
 from memory.errors import SnapshotCorrupt
-from memory.index import IndexSettings, MemoryIndex
+from memory.index import MemoryIndex
+from memory.index_settings import IndexSettings
 from memory.messages import Query
 from memory.packing import encode_stream
 from memory.snapshot import SNAPSHOT_NAME, SnapshotFile, SnapshotParts, write

@@ -12,12 +12,15 @@ import pytest
 from memory.analysis import Analyzer
 from memory.config import EmbeddingsSettings, MemorySettings
 from memory.identity import EMBEDDING_JSON, write_embedding_json
-from memory.index import IndexSettings, MemoryIndex
+from memory.index import MemoryIndex
 from memory.index_opening import open_or_create
+from memory.index_settings import IndexSettings
+from memory.journal import JOURNAL_NAME
 from memory.messages import Query
-from memory.snapshot import SNAPSHOT_NAME, write
+from memory.snapshot import SNAPSHOT_NAME
+from memory.storage import OLD_JOURNAL_NAME, IndexStorage
 from tests.doubles import HashEmbedder
-from tests.unit.building import image_of, parsed, put
+from tests.unit.building import parsed, put
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +35,9 @@ def data(tmp_path: Path) -> Path:
     """A data folder as a daemon leaves it: one file of one chunk."""
     index = MemoryIndex(MODEL, Analyzer("english"), IndexSettings(), epoch="before")
     put(index, HashEmbedder(), parsed("a.md", ["Ships sailed."]))
-    write(tmp_path / SNAPSHOT_NAME, image_of(index), saved_at=NOW)
+    storage = IndexStorage(tmp_path, index, saved_revision=-1, saved_at=0.0, complete=False)
+    storage.save(NOW)
+    storage.stop_logging()
     write_embedding_json(tmp_path, index.identity)
     return tmp_path
 
@@ -51,6 +56,36 @@ def test_what_was_saved_is_there_again_and_needs_nothing(data):
 
     assert paths == ["a.md"]
     assert (report.needs_probe, report.reason) == (False, "")
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda path: path.unlink(), "memory.wal is missing; "),
+        (lambda path: path.write_bytes(b""), "memory.wal: "),
+        (lambda path: path.write_bytes(b"garbage" * 20), "memory.wal: "),
+        (lambda path: (path.unlink(), path.mkdir()), "memory.wal: "),
+    ],
+    ids=["missing", "empty", "garbage", "folder"],
+)
+@pytest.mark.parametrize("old_is_a_folder", [False, True])
+def test_a_journal_that_is_lost_is_told_and_a_new_one_begun(data, damage, said, old_is_a_folder):
+    """Even if a folder has the name under which the old one is kept."""
+    if old_is_a_folder:
+        (data / OLD_JOURNAL_NAME / "inside").mkdir(parents=True)
+    damage(data / JOURNAL_NAME)
+
+    found = open_or_create(SETTINGS, MODEL, data=data, workspace=data, epoch="after", now=NOW)
+
+    assert said in found.report.reason
+    assert found.report.reason.endswith("; what it alone held is indexed again")
+    put(found.index, HashEmbedder(), parsed("b.md", ["Anchors."]))
+    found.storage.save(NOW)
+    put(found.index, HashEmbedder(), parsed("c.md", ["Sails."]))
+    found.storage.stop_logging()
+    paths, report, _index = opened(data)
+    assert (paths, report.reason) == (["a.md", "b.md", "c.md"], "")
+    assert (data / OLD_JOURNAL_NAME / "inside").exists() == old_is_a_folder
 
 
 def test_an_empty_folder_gives_an_empty_index_and_a_reason(tmp_path):

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from memory.errors import DimensionMismatch
 from memory.fusion import Weights
-from memory.index import IndexSettings, MemoryIndex
+from memory.index import MemoryIndex
+from memory.index_settings import IndexSettings
 from memory.messages import FileUpdate, Query
 from memory.providers.base import ModelInfo
 from tests.doubles import HashEmbedder

@@ -9,7 +9,8 @@ import pytest
 
 from memory.config import MemorySettings
 from memory.fusion import Weights
-from memory.index import IndexSettings, MemoryIndex
+from memory.index import MemoryIndex
+from memory.index_settings import IndexSettings
 from memory.messages import FileUpdate, Query
 from memory.providers.base import ModelInfo
 from tests.unit.building import ENGLISH, parsed

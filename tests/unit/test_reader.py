@@ -9,7 +9,7 @@ import pytest
 
 from memory.config import MemorySettings
 from memory.errors import SnapshotCorrupt, SnapshotMissing
-from memory.index import IndexSettings
+from memory.index_settings import IndexSettings
 from memory.messages import Query
 from memory.reader import SnapshotReader
 from memory.snapshot import SNAPSHOT_NAME, write

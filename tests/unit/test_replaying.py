@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from memory.changes import decode_change, encode_removal, encode_replacement, encode_vectors
 from memory.checks import dump
 from memory.errors import DimensionMismatch, StaleUpdate
-from memory.index import IndexSettings, MemoryIndex
+from memory.index import MemoryIndex
+from memory.index_settings import IndexSettings
 from memory.messages import Query
 from memory.records import decode_stream, encode_stream, pack_file
 from memory.snapshot import SnapshotFile, write

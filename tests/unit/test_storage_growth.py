@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory.index import IndexSettings
+from memory.index_settings import IndexSettings
 from memory.journal import JOURNAL_NAME
 from memory.snapshot import SNAPSHOT_NAME
 from memory.storage import IndexStorage
