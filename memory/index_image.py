@@ -41,6 +41,10 @@ _VECTOR_TYPES = {"float32": "<f4", "float16": "<f2"}
 _ROWS_A_BLOCK = 4_096
 _SPARSE_FACTOR = 2
 _SPARSE_ROWS = 4096
+_REMOVED_SHARE = 0.05
+_LEAST_REMOVED_BYTES = 256 * 1024
+"""Vectors of removed chunks that a snapshot holds, in bytes and as a share of all rows.
+The memory holds more of them, but a restart is rarely followed by an undo of long ago."""
 
 
 @contextmanager
@@ -50,14 +54,17 @@ def frozen_image(
     """Gives one generation of an index as the parts of a snapshot, until the end of the context.
 
     Parts: ``files`` (see records), ``vectors`` (all rows as they are held), ``cache`` (hash and
-    vector, unused for longest first), ``clusters`` (see ``vector_clusters``), ``text/…`` (Whoosh's
+    vector of what was removed lately, unused for longest first), ``kept`` (the same of what waits
+    for the rest of its file), ``clusters`` (see ``vector_clusters``), ``text/…`` (Whoosh's
     files). They are made piece by piece while they are written, so no copy of the whole exists.
     """
     table, text = state.table, state.text.frozen()
     files = [(file.packed, file.rows) for file in table.files()]
     texts = maps_behind(packed.chunks for packed, _rows in files)
-    cached = list(state.cache)
     with state.vectors.frozen() as vectors:
+        slot_bytes = len(vectors) * state.vectors.dim * np.dtype(np.float32).itemsize
+        most_removed = max(_LEAST_REMOVED_BYTES, int(_REMOVED_SHARE * slot_bytes))
+        removed, kept = state.cache.removed(most_removed), state.cache.kept()
         info = SnapshotInfo(
             identity=identity,
             language=language,
@@ -72,7 +79,8 @@ def frozen_image(
         def parts() -> Iterator[tuple[str, Blocks]]:
             yield "files", lambda: releasing(encode_files(files), texts)
             yield "vectors", lambda: (block.data for block in vectors.blocks(_ROWS_A_BLOCK))
-            yield "cache", lambda: _encoded_cache(cached)
+            yield "cache", lambda: _encoded_cache(removed)
+            yield "kept", lambda: _encoded_cache(kept)
             for name, content in text.files().items():
                 yield f"{_TEXT}{name}", partial(releasing, (content,), maps_behind((content,)))
 
@@ -158,9 +166,12 @@ def _restored_text(
 
 def _restored_cache(snapshot: SnapshotFile, dim: int, max_bytes: int) -> VectorCache:
     cache = VectorCache(max_bytes)
-    values = decode_stream(bytes(snapshot.view("cache")))
-    for content_hash, data in zip(values, values, strict=True):
-        if len(data) != dim * np.dtype("<f4").itemsize:
-            raise ValueError("wrong number of vectors")
-        cache.put(content_hash, np.frombuffer(data, "<f4"))
+    for name, put in (("cache", cache.put), ("kept", cache.keep)):
+        if name not in {part.name for part in snapshot.header.parts}:
+            continue
+        values = decode_stream(bytes(snapshot.view(name)))
+        for content_hash, data in zip(values, values, strict=True):
+            if len(data) != dim * np.dtype("<f4").itemsize:
+                raise ValueError("wrong number of vectors")
+            put(content_hash, np.frombuffer(data, "<f4"))
     return cache

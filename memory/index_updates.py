@@ -146,7 +146,7 @@ def keep_vectors(
         state.vectors = VectorIndex(vectors.shape[1])
     for name, vector in zip(hashes, vectors, strict=True):
         if not state.table.rows_with(name):
-            state.cache.put(name, vector)
+            state.cache.keep(name, vector)
     state.revision += 1
     return encode_vectors(hashes, vectors.astype("<f4").tobytes())
 

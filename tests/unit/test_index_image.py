@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from memory import index_image
 from memory.analysis import Analyzer
 from memory.checks import dump
 from memory.errors import SnapshotCorrupt
@@ -25,6 +26,7 @@ from tests.unit.building import (
     put,
     remove,
     snapshot_of,
+    text_of,
 )
 
 SECTIONS = [f"Section {number} about running topic{number}." for number in range(20)]
@@ -208,6 +210,7 @@ def test_words_that_cannot_be_opened_are_built_anew(index, embedder, tmp_path, f
         ("vectors", b"\xff" * (25 * 16 * 4)),
         ("cache", encode_stream([b"hash", b"short"])),
         ("cache", encode_stream([b"hash"])),
+        ("kept", encode_stream([b"hash", b"short"])),
     ],
 )
 def test_parts_that_do_not_fit_together_are_corrupt(index, embedder, tmp_path, name, content):
@@ -217,6 +220,25 @@ def test_parts_that_do_not_fit_together_are_corrupt(index, embedder, tmp_path, n
         pytest.raises(SnapshotCorrupt, match="do not fit"),
     ):
         MemoryIndex.restore(snapshot, embedder.info, ENGLISH, IndexSettings(), epoch="second")
+
+
+def test_vectors_of_half_a_file_outlive_restarts_and_those_of_removed_chunks_are_few(
+    index, embedder, tmp_path, monkeypatch
+):
+    """Nobody pays twice for the former; of the latter there may be as many as there were edits."""
+    monkeypatch.setattr(index_image, "_LEAST_REMOVED_BYTES", 3 * 16 * 4)
+    long_file = parsed("long.md", [f"Part {number}." for number in range(9)])
+    hashes = tuple(chunk.content_hash for chunk in long_file.chunks[:6])
+    index.keep(hashes, embedder.embed_documents([text_of(each) for each in long_file.chunks[:6]]))
+    edits = [parsed("b.md", [f"Edit {number}."], mtime_ns=number) for number in range(20)]
+    for edit in edits:
+        put(index, embedder, edit)
+
+    again = restored(restored(index, embedder, tmp_path), embedder, tmp_path)
+
+    assert again.plan(long_file).missing == long_file.chunks[6:]
+    missing = [bool(again.plan(edit).missing) for edit in edits]
+    assert missing == [True] * 16 + [False] * 4  # three removed ones, and what is there
 
 
 def test_a_row_that_two_chunks_claim_is_corrupt(index, embedder, tmp_path):

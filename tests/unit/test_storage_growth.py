@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory.index_settings import IndexSettings
+from memory import index_image
 from memory.journal import JOURNAL_NAME
 from memory.snapshot import SNAPSHOT_NAME
 from memory.storage import IndexStorage
@@ -17,10 +17,10 @@ NUM_CACHED = 50
 
 
 @pytest.mark.slow
-def test_thousands_of_edits_of_one_file_leave_what_a_hundred_leave(tmp_path):
-    """SPEC P3: segments, bytes on disk, rows. The vectors kept for an undo are bounded alone."""
-    settings = IndexSettings(max_cached_bytes=NUM_CACHED * 4 * EMBEDDER.info.dim)
-    index = new_index(EMBEDDER, settings)
+def test_thousands_of_edits_of_one_file_leave_what_a_hundred_leave(tmp_path, monkeypatch):
+    """SPEC P3: segments, bytes on disk, rows. A snapshot holds few vectors for an undo."""
+    monkeypatch.setattr(index_image, "_LEAST_REMOVED_BYTES", NUM_CACHED * 4 * EMBEDDER.info.dim)
+    index = new_index(EMBEDDER)
     storage = IndexStorage(tmp_path, index, saved_revision=-1, saved_at=0.0, complete=False)
     for number in range(20):
         put(index, EMBEDDER, parsed(f"{number}.md", SECTIONS))

@@ -54,3 +54,30 @@ def test_a_cache_too_small_for_one_vector_keeps_none():
     cache.put("a", vector(1))
 
     assert len(cache) == 0
+
+
+def test_what_is_kept_is_told_from_what_was_removed_lately():
+    cache = VectorCache(max_bytes=5 * 16)
+    cache.put("a", vector(1))
+    cache.keep("b", vector(2))
+    cache.put("c", vector(3))
+    cache.put("d", vector(4))
+
+    assert [name for name, _vector in cache.kept()] == ["b"]
+    assert [name for name, _vector in cache.removed(2 * 16)] == ["c", "d"]
+    assert [name for name, _vector in cache.removed(3 * 16 - 1)] == ["c", "d"]
+    cache.put("b", vector(5))
+    assert cache.kept() == []
+    assert [name for name, _vector in cache.removed(16)] == ["b"]
+
+
+def test_what_is_kept_goes_too_when_there_is_no_room():
+    cache = VectorCache(max_bytes=2 * 16)
+    cache.keep("a", vector(1))
+    cache.keep("b", vector(2))
+    cache.put("c", vector(3))
+
+    assert [name for name, _vector in cache.kept()] == ["b"]
+    cache = VectorCache(max_bytes=8)
+    cache.keep("too large", vector(1))
+    assert cache.kept() == []
