@@ -27,7 +27,7 @@ _LEAST_WEIGHT = 1e-6
 class Weights:
     """Share of each side; only their ratio matters, and zero means that a side takes no part.
 
-    Weights above 1, and tiny ones, are scaled so that the greater one is 1.
+    Very large and very small ones are scaled so that the greater one is 1.
     """
 
     text: float = 0.5
@@ -39,7 +39,7 @@ class Weights:
         if not valid or self.text + self.vector == 0:
             raise ValueError(f"weights {self.text} and {self.vector}: need one above zero")
         most = max(self.text, self.vector)
-        if not _LEAST_WEIGHT <= most <= 1:
+        if not _LEAST_WEIGHT <= most <= 1 / _LEAST_WEIGHT:
             for name, weight in (("text", self.text), ("vector", self.vector)):
                 # However small, a side takes part.
                 scaled = max(weight / most, sys.float_info.min) if weight else 0.0

@@ -1,7 +1,7 @@
 """What is ``memory.msp``, and how is it written and read safely?
 
-One file, so that identity, files, vectors and text are always of one generation: the header, see
-``snapshot_header``, and the parts that it lists, one after another, nothing behind them.
+One file, so that identity, files, vectors and text are always of one generation: the parts, one
+after another, and the header that lists them, see ``snapshot_header``.
 
 Neither msgpack nor FAISS nor Whoosh notices a flipped bit; every byte here is covered by a checksum
 or compared. Lengths are checked against the size of the file before anything is allocated.
@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING, Self
 
 import msgpack
@@ -25,6 +24,7 @@ import msgpack
 from memory import atomic_file, mapped_pages
 from memory.errors import SnapshotCorrupt, SnapshotIncompatible, SnapshotMissing
 from memory.snapshot_header import (
+    FOOTER,
     FORMAT_VERSION,
     MAGIC,
     MAX_HEADER_BYTES,
@@ -47,7 +47,7 @@ _WRITE_BYTES = 1 << 20
 
 
 Blocks = Callable[[], Iterable["Buffer"]]
-"""Makes the content of a part, piece by piece; the same each time it is called."""
+"""Makes the content of a part, piece by piece; called once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,12 +75,9 @@ def write(
         disk: For tests.
     Raises:
         OSError: the disk refused; the old snapshot is untouched.
+        ValueError: the header would be too long to be read again; the same.
     """
-    contents = list(snapshot.parts())
-    table = [(name, *_measured(blocks())) for name, blocks in contents]
-    header = encode_header(snapshot.info, saved_at, table)
-    pieces = chain((header,), *(blocks() for _name, blocks in contents))
-    atomic_file.replace_atomically(path, _in_large_blocks(pieces), disk)
+    atomic_file.replace_atomically(path, _encoded(snapshot, saved_at), disk)
 
 
 def read_header(path: Path) -> Header:
@@ -196,22 +193,31 @@ class SnapshotFile:
         preamble = self._read_at(0, PREAMBLE.size)
         if len(preamble) < PREAMBLE.size:
             raise self._corrupt("cut off")
-        magic, version, length, sha256 = PREAMBLE.unpack(preamble)
+        magic, version = PREAMBLE.unpack(preamble)
         if magic != MAGIC:
             raise self._corrupt("not a snapshot of this product")
         if version != FORMAT_VERSION:
             raise SnapshotIncompatible(str(self.path), str(version), str(FORMAT_VERSION))
-        if length > MAX_HEADER_BYTES:
+        length, sha256 = FOOTER.unpack(self._footer(status.st_size))
+        start = status.st_size - FOOTER.size - length
+        if length > MAX_HEADER_BYTES or start < PREAMBLE.size:
             raise self._corrupt("its header is too long")
-        data = self._read_verified(PREAMBLE.size, length, sha256, what="header")
+        data = self._read_verified(start, length, sha256, what="header")
         try:
-            header = decode_header(data, end=PREAMBLE.size + length)
+            header = decode_header(data)
         except (ValueError, TypeError, KeyError, msgpack.UnpackException):
             raise self._corrupt("its header is not understood") from None
-        end = header.parts[-1].offset + header.parts[-1].length if header.parts else 0
-        if end != status.st_size:
-            raise self._corrupt(f"{status.st_size} bytes long, should be {end}")
+        last = header.parts[-1] if header.parts else None
+        end = last.offset + last.length if last is not None else PREAMBLE.size
+        if end != start:
+            raise self._corrupt(f"its parts end at {end}, its header begins at {start}")
         return header
+
+    def _footer(self, size: int) -> bytes:
+        footer = self._read_at(max(size - FOOTER.size, 0), FOOTER.size)
+        if len(footer) < FOOTER.size:
+            raise self._corrupt("cut off")
+        return footer
 
     def _read_verified(self, offset: int, length: int, sha256: bytes, *, what: str) -> bytes:
         data = self._read_at(offset, length)
@@ -234,14 +240,18 @@ class SnapshotFile:
         return SnapshotCorrupt(str(self.path), reason)
 
 
-def _measured(blocks: Iterable[Buffer]) -> tuple[int, bytes]:
-    """Returns the length and the SHA-256 of a part."""
-    length, digest = 0, hashlib.sha256()
-    for block in blocks:
-        view = memoryview(block).cast("B") if memoryview(block).nbytes else memoryview(b"")
-        length += view.nbytes
-        digest.update(view)
-    return length, digest.digest()
+def _encoded(snapshot: SnapshotParts, saved_at: float) -> Iterator[Buffer]:
+    """Yields the whole file in one pass."""
+    yield PREAMBLE.pack(MAGIC, FORMAT_VERSION)
+    table = []
+    for name, blocks in snapshot.parts():
+        length, digest = 0, hashlib.sha256()
+        for block in _in_large_blocks(blocks()):
+            length += memoryview(block).nbytes
+            digest.update(block)
+            yield block
+        table.append((name, length, digest.digest()))
+    yield encode_header(snapshot.info, saved_at, table)
 
 
 def _in_large_blocks(pieces: Iterable[Buffer]) -> Iterator[Buffer]:

@@ -2,10 +2,13 @@
 
 ::
 
-    magic (8 bytes) · format version, header length (uint32 LE) · SHA-256 of the header
+    magic (8 bytes) · format version (uint32 LE)
+    the parts, one after another
     header: a msgpack map with the identity, counters and the list of parts (length, SHA-256)
+    header length (uint32 LE) · SHA-256 of the header
 
-A forged header claims no memory: its length and those of its lists are bounded.
+The header stands last because its checksums are known only then, so that a snapshot is made and
+written in one pass. A forged one claims no memory: its length and those of its lists are bounded.
 """
 
 from __future__ import annotations
@@ -22,11 +25,13 @@ from memory.identity import Identity
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 # The first byte is no text, and the line ends show a transfer in text mode, as in PNG.
 MAGIC = b"\x89MSP\r\n\x1a\n"
-PREAMBLE = struct.Struct("<8sII32s")
-"""What stands before the header."""
+PREAMBLE = struct.Struct("<8sI")
+"""Magic and format version, before the parts."""
+FOOTER = struct.Struct("<I32s")
+"""Length and SHA-256 of the header, behind it."""
 MAX_HEADER_BYTES = 256 * 1024
 _MAX_HEADER_ITEMS = 2_048
 
@@ -74,7 +79,7 @@ class Header:
 def encode_header(
     info: SnapshotInfo, saved_at: float, parts: Sequence[tuple[str, int, bytes]]
 ) -> bytes:
-    """Returns what stands before the parts.
+    """Returns what stands behind the parts.
 
     Args:
         info: About the index.
@@ -89,15 +94,14 @@ def encode_header(
     if len(header) > MAX_HEADER_BYTES:
         raise ValueError(f"a header of {len(header)} bytes could not be read again")
     digest = hashlib.sha256(header).digest()
-    return PREAMBLE.pack(MAGIC, FORMAT_VERSION, len(header), digest) + header
+    return header + FOOTER.pack(len(header), digest)
 
 
-def decode_header(data: bytes, *, end: int) -> Header:
+def decode_header(data: bytes) -> Header:
     """Returns a header whose checksum was right.
 
     Args:
-        data: What follows the preamble.
-        end: Where the first part begins, bytes from the start of the file.
+        data: The header without the footer.
 
     Raises:
         ValueError: a value is missing or of another type; so do TypeError, KeyError and
@@ -112,7 +116,7 @@ def decode_header(data: bytes, *, end: int) -> Header:
     )
     info = dict(raw["info"])
     info["identity"] = Identity(**_typed(info["identity"], Identity))
-    parts = []
+    parts, end = [], PREAMBLE.size
     for name, length, sha256 in raw["parts"]:
         _check(isinstance(name, str) and isinstance(sha256, bytes) and _is_count(length))
         parts.append(Part(name, end, length, sha256))

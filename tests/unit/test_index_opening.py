@@ -175,7 +175,7 @@ def test_a_snapshot_of_another_format_version_is_set_aside(data):
     paths, report, _index = opened(data)
 
     assert paths == []
-    assert "format 3, expected 2" in report.reason
+    assert "format 4, expected 3" in report.reason
     assert len(set_aside(data)) == 1
 
 

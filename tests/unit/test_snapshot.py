@@ -93,24 +93,16 @@ def test_every_truncation_and_every_tail_is_noticed(path):
         with pytest.raises(SnapshotCorrupt):
             read_header(path)
     path.write_bytes(data + b"\0")
-    with pytest.raises(SnapshotCorrupt, match="bytes long"):
+    with pytest.raises(SnapshotCorrupt):
         read_header(path)
 
 
 def with_header(fields: object, *, length: int | None = None, rest: bytes = b"") -> bytes:
     """Returns a file whose header checksum is right, whatever the header says."""
     header = fields if isinstance(fields, bytes) else msgpack.packb(fields)
-    return (
-        struct.pack(
-            "<8sII32s",
-            b"\x89MSP\r\n\x1a\n",
-            2,
-            len(header) if length is None else length,
-            hashlib.sha256(header).digest(),
-        )
-        + header
-        + rest
-    )
+    length = len(header) if length is None else length
+    footer = struct.pack("<I32s", length, hashlib.sha256(header).digest())
+    return struct.pack("<8sI", b"\x89MSP\r\n\x1a\n", 3) + rest + header + footer
 
 
 GOOD_INFO = {
@@ -177,8 +169,12 @@ def test_foreign_and_forged_files_are_refused_without_claiming_memory(tmp_path, 
 def test_a_large_file_with_a_huge_header_is_refused_before_it_is_read(tmp_path):
     """FAULTS 10."""
     path = tmp_path / SNAPSHOT_NAME
-    path.write_bytes(with_header(b"x", length=0xFFFFFFFF))
+    forged = with_header(b"x", length=0xFFFFFFFF)
+    path.write_bytes(forged)
     os.truncate(path, 200_000_000)
+    with path.open("r+b") as file:
+        file.seek(-40, os.SEEK_END)
+        file.write(forged[-40:])
 
     assert peak_of_refusal(path) < 5_000_000
 
@@ -196,9 +192,9 @@ def test_the_forged_files_differ_from_a_good_one_only_in_what_they_forge(tmp_pat
 def test_another_format_version_is_incompatible_not_corrupt(path):
     with path.open("r+b") as file:
         file.seek(8)
-        file.write(struct.pack("<I", 3))
+        file.write(struct.pack("<I", 4))
 
-    with pytest.raises(SnapshotIncompatible, match="format 3, expected 2"):
+    with pytest.raises(SnapshotIncompatible, match="format 4, expected 3"):
         read_header(path)
 
 
