@@ -173,23 +173,28 @@ async def test_stopping_ends_whoever_waits(harness):
     assert all(isinstance(result, asyncio.CancelledError) for result in results)
 
 
+def keeper_waits(pipe: Pipe) -> asyncio.Event:
+    """Returns an event before which the keeper applies nothing."""
+    gate, apply = asyncio.Event(), pipe.keeper.shell.apply
+
+    async def waits(update: FileUpdate):
+        await gate.wait()
+        return apply(update)
+
+    pipe.keeper.shell.apply = waits
+    return gate
+
+
+async def embedded(pipe: Pipe, count: int) -> bool:
+    return len(pipe.worker.model.texts) == count
+
+
 async def test_a_whole_workspace_is_indexed_in_batches(pipe: Pipe, monkeypatch):
     monkeypatch.setattr(applying, "MIN_BATCH_CHUNKS", 8)
     for number in range(100):
         pipe.write(f"{number}.md", f"# Title\n\nText {number}.\n\n## Part\n\nMore {number}.\n")
-    first = asyncio.Event()
-    apply = pipe.keeper.shell.apply
-
-    async def waits(update: FileUpdate):
-        await first.wait()
-        return apply(update)
-
-    pipe.keeper.shell.apply = waits
-
-    async def all_embedded() -> bool:
-        return len(pipe.worker.model.texts) == 200
-
-    await pipe.until(all_embedded)
+    first = keeper_waits(pipe)
+    await pipe.until(lambda: embedded(pipe, 200))
     first.set()
     await pipe.settle()
 
@@ -205,22 +210,12 @@ async def test_a_whole_workspace_is_indexed_in_batches(pipe: Pipe, monkeypatch):
 
 async def test_files_that_wait_for_the_keeper_keep_no_other_from_being_embedded(pipe: Pipe):
     await pipe.settle()
-    gate = asyncio.Event()
-    apply = pipe.keeper.shell.apply
-
-    async def waits(update: FileUpdate):
-        await gate.wait()
-        return apply(update)
-
-    pipe.keeper.shell.apply = waits
+    gate = keeper_waits(pipe)
     for number in range(40):
         pipe.write(f"{number}.md", f"# Title\n\nText {number}.\n")
     await pipe.chunker.notice.remote(tuple(FileEvent(f"{n}.md") for n in range(40)), False)
 
-    async def all_embedded() -> bool:
-        return len(pipe.worker.model.texts) == 40
-
-    await pipe.until(all_embedded)
+    await pipe.until(lambda: embedded(pipe, 40))
     assert await pipe.paths() == []
     gate.set()
     await pipe.settle()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from memory.vector_index import VectorIndex
+
 
 def normalised(rows: np.ndarray) -> np.ndarray:
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
@@ -33,3 +35,10 @@ def recall(queries: np.ndarray, exact, other) -> float:
         for query in queries
     ]
     return sum(found) / (10 * len(queries))
+
+
+def filled(vectors: np.ndarray) -> VectorIndex:
+    """Returns an index that holds each vector in the row of its number."""
+    index = VectorIndex(vectors.shape[1])
+    index.put(index.allocate(len(vectors)), vectors)
+    return index
