@@ -20,15 +20,10 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_LEAST_WEIGHT = 1e-6
-
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Share of each side; only their ratio matters, and zero means that a side takes no part.
-
-    Very large and very small ones are scaled so that the greater one is 1.
-    """
+    """Share of each side; only their ratio matters, and zero means that a side takes no part."""
 
     text: float = 0.5
     vector: float = 0.5
@@ -38,12 +33,16 @@ class Weights:
         valid = all(math.isfinite(weight) and weight >= 0 for weight in (self.text, self.vector))
         if not valid or self.text + self.vector == 0:
             raise ValueError(f"weights {self.text} and {self.vector}: need one above zero")
+
+    def scaled(self) -> Weights:
+        """Returns weights of the same ratio, the greater one 1, so that no sum is too large."""
         most = max(self.text, self.vector)
-        if not _LEAST_WEIGHT <= most <= 1 / _LEAST_WEIGHT:
-            for name, weight in (("text", self.text), ("vector", self.vector)):
-                # However small, a side takes part.
-                scaled = max(weight / most, sys.float_info.min) if weight else 0.0
-                object.__setattr__(self, name, scaled)
+        # However small, a side takes part.
+        text, vector = (
+            max(weight / most, sys.float_info.min) if weight else 0.0
+            for weight in (self.text, self.vector)
+        )
+        return Weights(text, vector)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,6 +99,7 @@ def fuse(
     Source:
         ARCHITECTURE.md, "Scores".
     """
+    weights = weights.scaled()
     text_share = weights.text if text is not None else 0.0
     vector_share = weights.vector if vectors is not None else 0.0
     text = text if text is not None and text_share else _NO_TEXT

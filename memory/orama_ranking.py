@@ -34,6 +34,7 @@ class OramaRanking:
 
     def __init__(self, language: str, weights: Weights, *, floor: float) -> None:
         self._tokenizer = OramaTokenizer(language)
+        weights = weights.scaled()
         total = weights.text + weights.vector
         self._weights = Weights(weights.text / total, weights.vector / total)
         self._floor = floor
