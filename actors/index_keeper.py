@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, final
 
 import ray
@@ -70,6 +71,7 @@ class IndexKeeper:
         except OSError as error:
             # Ray starts an actor afresh whose process ended, not one whose constructor raised.
             end_process("IndexKeeper", error)
+        self._save_helper = ThreadPoolExecutor(1, "checksums")
         self._index, self._storage, self._report = opened.index, opened.storage, opened.report
 
     def __repr__(self) -> str:
@@ -147,7 +149,7 @@ class IndexKeeper:
         Raises:
             OSError: the disk refused; snapshot and journal stay as they were.
         """
-        return self._storage.save(self._clock.time())
+        return self._storage.save(self._clock.time(), self._save_helper)
 
     @ray.method(concurrency_group="sync")
     def sync(self) -> StorageStatus:

@@ -8,6 +8,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import engine_corpus
@@ -19,6 +20,7 @@ from measuring import median_seconds, memory_now, peak_mb_during, resident_mb, s
 from memory.messages import Query
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from engine_corpus import Material
@@ -53,13 +55,15 @@ def saving(folder: Path, material: Material) -> Findings:
     findings = Findings()
     resident = resident_mb()
     storage = engine_index.stored(target, index)
-    peak = peak_mb_during(lambda: storage.save(0.0))
-    content = engine_index.saved_bytes(target)
     saves, plain, pauses = [], [], []
-    for _ in range(REPEATS):
-        saves.append(1000 * seconds(lambda: storage.save(0.0)))
-        plain.append(1000 * seconds(lambda: write_synced(folder / "plain.bin", content)))
-        pauses.append(_longest_wait_ms(storage))
+    with ThreadPoolExecutor(1) as helper:
+        save = partial(storage.save, 0.0, helper)
+        peak = peak_mb_during(save)
+        content = engine_index.saved_bytes(target)
+        for _ in range(REPEATS):
+            saves.append(1000 * seconds(save))
+            plain.append(1000 * seconds(lambda: write_synced(folder / "plain.bin", content)))
+            pauses.append(_longest_wait_ms(storage, save))
     findings.add(
         f"save of {len(content) / 1e6:,.0f} MB",
         statistics.median(saves),
@@ -83,11 +87,11 @@ def saving(folder: Path, material: Material) -> Findings:
     return findings
 
 
-def _longest_wait_ms(storage: IndexStorage) -> float:
+def _longest_wait_ms(storage: IndexStorage, save: Callable[[], int]) -> float:
     """Returns how long a change had to wait at most while the index was saved beside it."""
     longest = 0.0
     with ThreadPoolExecutor(1) as saver:
-        saving = saver.submit(storage.save, 0.0)
+        saving = saver.submit(save)
         while not saving.done():
             begin = time.perf_counter()
             with storage.changing:

@@ -227,7 +227,7 @@ def _paths(snapshot: SnapshotFile) -> Iterator[str]:
     from memory.records import decode_files
 
     files = decode_files(snapshot.view("files"))
-    return (packed.summary.path for packed, _rows in files)
+    return (packed.summary.path for packed, *_ in files)
 
 
 def _run(words: list[str]) -> str:

@@ -17,7 +17,7 @@ from memory.errors import SnapshotCorrupt
 from memory.index_state import ChunkTable, IndexedFile, IndexState, text_rows
 from memory.mapped_pages import maps_behind, releasing
 from memory.packing import decode_stream, encode_stream
-from memory.records import decode_files, encode_files
+from memory.records import decode_files
 from memory.snapshot import SnapshotParts
 from memory.snapshot_header import SnapshotInfo
 from memory.text_index import TextIndex
@@ -59,8 +59,8 @@ def frozen_image(
     files). They are made piece by piece while they are written, so no copy of the whole exists.
     """
     table, text = state.table, state.text.frozen()
-    files = [(file.packed, file.rows) for file in table.files()]
-    texts = maps_behind(packed.chunks for packed, _rows in files)
+    files = table.files()
+    texts = maps_behind(file.packed.chunks for file in files)
     with state.vectors.frozen() as vectors:
         slot_bytes = len(vectors) * state.vectors.dim * np.dtype(np.float32).itemsize
         most_removed = max(_LEAST_REMOVED_BYTES, int(_REMOVED_SHARE * slot_bytes))
@@ -77,7 +77,7 @@ def frozen_image(
         )
 
         def parts() -> Iterator[tuple[str, Blocks]]:
-            yield "files", lambda: releasing(encode_files(files), texts)
+            yield "files", lambda: releasing((file.encoded() for file in files), texts)
             yield "vectors", lambda: (block.data for block in vectors.blocks(_ROWS_A_BLOCK))
             yield "cache", lambda: _encoded_cache(removed)
             yield "kept", lambda: _encoded_cache(kept)

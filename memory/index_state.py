@@ -8,6 +8,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from memory.records import PackedFile, encode_file
 from memory.row_hashes import RowHashes
 from memory.text_index import TextRow
 from memory.vector_index import VectorIndex
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
+    from typing_extensions import Buffer
 
     from memory.messages import FileSummary
     from memory.posting_lists import Segment
-    from memory.records import PackedFile
     from memory.text_index import TextIndex
     from memory.vector_cache import VectorCache
 
@@ -32,6 +33,8 @@ class IndexedFile:
     packed: PackedFile
     rows: tuple[int, ...]
     """Row of each chunk, in file order."""
+    record: memoryview | None = field(default=None, compare=False, repr=False)
+    """Both as they stand in a snapshot, so that the next one need not pack them again."""
     path: str = field(init=False)
     """Key of the file."""
 
@@ -43,6 +46,10 @@ class IndexedFile:
     def summary(self) -> FileSummary:
         """What listings need."""
         return self.packed.summary
+
+    def encoded(self) -> Buffer:
+        """Returns the file as a snapshot holds it."""
+        return self.record if self.record is not None else encode_file(self.packed, self.rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,9 +84,14 @@ class RecordReader:
         return bytes(self._view[start : self._num_given])
 
     @property
+    def position(self) -> int:
+        """Where the next value begins in the view."""
+        return int(self._unpacker.tell())
+
+    @property
     def at_end(self) -> bool:
         """Whether everything was read."""
-        return bool(self._unpacker.tell() == len(self._view))
+        return self.position == len(self._view)
 
     def array(self, length: int) -> None:
         """Enters an array of a length."""

@@ -113,7 +113,7 @@ class SnapshotReader:
         if self._files is None:
             try:
                 data = self._saved.snapshot.view("files")
-                self._files = {packed.summary.path: packed for packed, _ in decode_files(data)}
+                self._files = {packed.summary.path: packed for packed, *_ in decode_files(data)}
             except (ValueError, TypeError, msgpack.UnpackException):
                 raise self._corrupt() from None
             try:

@@ -25,7 +25,7 @@ from memory.packing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from typing_extensions import Buffer
 
@@ -164,31 +164,32 @@ def lines_of(packed_chunk: bytes) -> tuple[int, int]:
     return start, end
 
 
-def encode_files(files: Iterable[tuple[PackedFile, Sequence[int]]]) -> Iterator[bytes]:
-    """Yields the ``files`` part in pieces: each file with the rows of its chunks."""
-    for packed, rows in files:
-        yield pack(
-            (
-                summary_values(packed.summary),
-                packed.head,
-                packed.hashes,
-                packed.chunks,
-                packed.ends,
-                little_endian(array("I", rows)),
-            )
+def encode_file(packed: PackedFile, rows: Sequence[int]) -> bytes:
+    """Returns the record of a file and the rows of its chunks in a ``files`` part."""
+    return pack(
+        (
+            summary_values(packed.summary),
+            packed.head,
+            packed.hashes,
+            packed.chunks,
+            packed.ends,
+            little_endian(array("I", rows)),
         )
+    )
 
 
-def decode_files(data: Buffer) -> Iterator[tuple[PackedFile, tuple[int, ...]]]:
-    """Yields the files of a ``files`` part with the rows of their chunks.
+def decode_files(data: Buffer) -> Iterator[tuple[PackedFile, tuple[int, ...], memoryview]]:
+    """Yields the files of a ``files`` part, the rows of their chunks, and their records.
 
-    The texts are not copied: each file keeps ``data`` alive.
+    Neither texts nor records are copied: each file keeps ``data`` alive.
 
     Raises:
         ValueError: not such a part; so do ``msgpack.UnpackException`` and TypeError.
     """
-    reader = RecordReader(memoryview(data))
+    view = memoryview(data)
+    reader = RecordReader(view)
     while not reader.at_end:
+        start = reader.position
         reader.array(_NUM_PARTS)
         summary, head, hashes = reader.value(), reader.value(), reader.value()
         file = PackedFile(FileSummary(*summary), head, hashes, reader.view(), reader.value())
@@ -196,7 +197,7 @@ def decode_files(data: Buffer) -> Iterator[tuple[PackedFile, tuple[int, ...]]]:
         rows = tuple(numbers_of(reader.value()))
         if len(rows) != file.summary.num_chunks:
             raise ValueError("a file has another number of rows than chunks")
-        yield file, rows
+        yield file, rows, view[start : reader.position]
 
 
 def check_file(file: PackedFile) -> None:

@@ -35,6 +35,7 @@ from memory.snapshot_header import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from concurrent.futures import Executor, Future
     from pathlib import Path
     from types import TracebackType
 
@@ -47,7 +48,7 @@ _WRITE_BYTES = 1 << 20
 
 
 Blocks = Callable[[], Iterable["Buffer"]]
-"""Makes the content of a part, piece by piece; called once."""
+"""Makes the content of a part, piece by piece; called once. A piece never changes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +65,7 @@ def write(
     snapshot: SnapshotParts,
     *,
     saved_at: float,
+    helper: Executor | None = None,
     disk: atomic_file.Disk | None = None,
 ) -> None:
     """Replaces the snapshot atomically; when this returns, it survives a power loss.
@@ -72,12 +74,14 @@ def write(
         path: ``memory.msp``.
         snapshot: From ``MemoryIndex.snapshot``.
         saved_at: Unix time, seconds.
+        helper: Computes the checksums beside the writing, a quarter of the time of a save; without
+            one they are computed in between.
         disk: For tests.
     Raises:
         OSError: the disk refused; the old snapshot is untouched.
         ValueError: the header would be too long to be read again; the same.
     """
-    atomic_file.replace_atomically(path, _encoded(snapshot, saved_at), disk)
+    atomic_file.replace_atomically(path, _encoded(snapshot, saved_at, helper), disk)
 
 
 def read_header(path: Path) -> Header:
@@ -240,18 +244,43 @@ class SnapshotFile:
         return SnapshotCorrupt(str(self.path), reason)
 
 
-def _encoded(snapshot: SnapshotParts, saved_at: float) -> Iterator[Buffer]:
+def _encoded(snapshot: SnapshotParts, saved_at: float, helper: Executor | None) -> Iterator[Buffer]:
     """Yields the whole file in one pass."""
     yield PREAMBLE.pack(MAGIC, FORMAT_VERSION)
     table = []
     for name, blocks in snapshot.parts():
-        length, digest = 0, hashlib.sha256()
+        checksum = _Checksum(helper)
         for block in _in_large_blocks(blocks()):
-            length += memoryview(block).nbytes
-            digest.update(block)
+            checksum.update(block)
             yield block
-        table.append((name, length, digest.digest()))
+        table.append((name, *checksum.result()))
     yield encode_header(snapshot.info, saved_at, table)
+
+
+class _Checksum:
+    """Length and SHA-256 of blocks that nobody changes; those of the last one may be under way."""
+
+    def __init__(self, helper: Executor | None) -> None:
+        self._helper = helper
+        self._digest = hashlib.sha256()
+        self._num_bytes = 0
+        self._pending: Future[None] | None = None
+
+    def update(self, block: Buffer) -> None:
+        self._num_bytes += memoryview(block).nbytes
+        self._wait()
+        if self._helper is None:
+            self._digest.update(block)
+        else:
+            self._pending = self._helper.submit(self._digest.update, block)
+
+    def result(self) -> tuple[int, bytes]:
+        self._wait()
+        return self._num_bytes, self._digest.digest()
+
+    def _wait(self) -> None:
+        if self._pending is not None:
+            self._pending.result()
 
 
 def _in_large_blocks(pieces: Iterable[Buffer]) -> Iterator[Buffer]:

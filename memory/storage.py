@@ -27,6 +27,7 @@ from memory.snapshot import SNAPSHOT_NAME, sweep_temporaries, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from concurrent.futures import Executor
     from pathlib import Path
 
     from memory.atomic_file import Disk
@@ -141,11 +142,12 @@ class IndexStorage:
         if journal is not None:
             journal.sync()
 
-    def save(self, now: float) -> int:
+    def save(self, now: float, helper: Executor | None = None) -> int:
         """Replaces the snapshot, and drops what it holds from the journal.
 
         Args:
             now: Unix time, seconds.
+            helper: See ``snapshot.write``.
 
         Returns:
             The revision that was saved.
@@ -161,7 +163,8 @@ class IndexStorage:
                 self._waiting = [] if self._journal is None else None
                 self.changing.release()
                 try:
-                    write(self._data / SNAPSHOT_NAME, parts, saved_at=now, disk=self._disk)
+                    path = self._data / SNAPSHOT_NAME
+                    write(path, parts, saved_at=now, helper=helper, disk=self._disk)
                 finally:
                     self.changing.acquire()
             self._note_saved(parts.info.revision, now)

@@ -15,7 +15,7 @@ from memory.records import (
     assemble,
     check_file,
     decode_files,
-    encode_files,
+    encode_file,
     lines_of,
     moved,
     pack_file,
@@ -58,24 +58,25 @@ FILE = st.builds(
 def test_files_come_back_as_they_were(files):
     packed = [(pack_file(file), tuple(range(5, 5 + len(file.chunks)))) for file in files]
 
-    stored = list(decode_files(b"".join(encode_files(packed))))
+    records = [encode_file(*each) for each in packed]
+    stored = list(decode_files(b"".join(records)))
 
-    assert stored == packed
-    assert [file.parsed for file, _rows in stored] == files
+    assert stored == [(*each, record) for each, record in zip(packed, records, strict=True)]
+    assert [file.parsed for file, *_ in stored] == files
 
 
 def test_texts_of_a_stored_file_are_not_copied():
-    stored = b"".join(encode_files([(pack_file(parsed("a.md", ["One", "Two"])), (0, 1))]))
+    stored = encode_file(pack_file(parsed("a.md", ["One", "Two"])), (0, 1))
 
-    ((file, _rows),) = decode_files(stored)
+    ((file, _rows, record),) = decode_files(stored)
 
-    assert file.chunks.obj is stored
+    assert file.chunks.obj is record.obj is stored
     assert [chunk.content for chunk in file.all_chunks()] == ["One", "Two"]
 
 
 def test_every_cut_of_the_files_is_noticed():
-    files = [(pack_file(parsed(name, ["One", "Two"])), (0, 1)) for name in ("a.md", "b.md")]
-    stored = b"".join(encode_files(files))
+    files = [pack_file(parsed(name, ["One", "Two"])) for name in ("a.md", "b.md")]
+    stored = b"".join(encode_file(file, (0, 1)) for file in files)
 
     for length in set(range(1, len(stored))) - {len(stored) // 2}:
         with pytest.raises((ValueError, msgpack.UnpackException)):

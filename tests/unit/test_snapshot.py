@@ -6,6 +6,7 @@ import hashlib
 import os
 import struct
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,6 +66,16 @@ def test_an_empty_index_can_be_saved(tmp_path):
     write(tmp_path / SNAPSHOT_NAME, empty, saved_at=1)
 
     assert read_all(tmp_path / SNAPSHOT_NAME) == {"vectors": b""}
+
+
+def test_a_helper_for_the_checksums_changes_nothing(tmp_path):
+    # More than one block that is written at once, as the helper is one behind.
+    parts = {"files": bytes(range(256)) * 10_000, "vectors": VECTORS, "cache": b"", "kept": b"k"}
+    write(tmp_path / "alone", snapshot_of(INFO, parts), saved_at=1.0)
+    with ThreadPoolExecutor(1) as helper:
+        write(tmp_path / "helped", snapshot_of(INFO, parts), saved_at=1.0, helper=helper)
+    assert (tmp_path / "helped").read_bytes() == (tmp_path / "alone").read_bytes()
+    assert read_all(tmp_path / "helped")["files"] == parts["files"]
 
 
 def test_every_flipped_bit_is_noticed(path):
