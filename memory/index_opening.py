@@ -16,9 +16,9 @@ from memory.identity import Identity, decide, read_embedding_json
 from memory.index import MemoryIndex
 from memory.index_settings import IndexSettings
 from memory.journal import JOURNAL_NAME
-from memory.recovery import open_saved
+from memory.recovery import open_saved, replay_all
 from memory.snapshot import SNAPSHOT_NAME, set_aside
-from memory.storage import IndexStorage, replay_all
+from memory.storage import IndexStorage
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ import msgpack
 from memory.changes import apply_to_files, decode_change
 from memory.errors import SnapshotCorrupt
 from memory.records import decode_files
-from memory.recovery import open_saved
+from memory.recovery import open_saved, replay_all
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,7 +97,6 @@ class SnapshotReader:
         from memory.analysis import Analyzer  # noqa: PLC0415
         from memory.index import MemoryIndex  # noqa: PLC0415
         from memory.index_settings import IndexSettings  # noqa: PLC0415
-        from memory.storage import replay_all  # noqa: PLC0415
 
         index = MemoryIndex.restore(
             self._saved.snapshot,

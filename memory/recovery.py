@@ -6,9 +6,12 @@ Reads, never writes.
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgpack
 
 from memory.errors import JournalUnusable, StoreError
 from memory.identity import journal_identity
@@ -16,9 +19,13 @@ from memory.journal import JOURNAL_NAME, read_journal
 from memory.snapshot import SNAPSHOT_NAME, SnapshotFile
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
+    from memory.index import MemoryIndex
     from memory.journal import JournalRecord
+
+logger = logging.getLogger(__name__)
 
 _MAX_ATTEMPTS = 8
 
@@ -70,6 +77,22 @@ def check_readable(data: Path) -> None:
     """
     with suppress(StoreError):  # nothing there, or contents that the owner sets aside
         open_saved(data).snapshot.close()
+
+
+def replay_all(index: MemoryIndex, changes: Iterable[JournalRecord]) -> bool:
+    """Makes changes again; returns whether all of them fitted."""
+    for change in changes:
+        try:
+            index.replay(bytes(change.payload))
+        except (ValueError, TypeError, msgpack.UnpackException, StoreError) as error:
+            logger.warning(
+                "the journal does not fit its snapshot at %d: %r", change.revision, error
+            )
+            return False
+        if index.revision != change.revision:
+            logger.warning("the journal does not fit its snapshot at %d", change.revision)
+            return False
+    return True
 
 
 def _with_journal(snapshot: SnapshotFile, path: Path) -> Saved | None:

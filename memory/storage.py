@@ -15,25 +15,21 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
-import msgpack
-
 from memory import heap
 from memory.atomic_file import OsDisk
-from memory.errors import JournalUnusable, StoreError
+from memory.errors import JournalUnusable
 from memory.identity import journal_identity
 from memory.journal import JOURNAL_NAME
 from memory.journal_writer import JournalWriter
 from memory.snapshot import SNAPSHOT_NAME, sweep_temporaries, write
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from concurrent.futures import Executor
     from pathlib import Path
 
     from memory.atomic_file import Disk
     from memory.identity import Identity
     from memory.index import MemoryIndex
-    from memory.journal import JournalRecord
 
 logger = logging.getLogger(__name__)
 
@@ -246,22 +242,6 @@ class IndexStorage:
         except (OSError, ValueError) as error:
             self._complain(error)
             self.stop_logging()
-
-
-def replay_all(index: MemoryIndex, changes: Iterable[JournalRecord]) -> bool:
-    """Makes changes again; returns whether all of them fitted."""
-    for change in changes:
-        try:
-            index.replay(bytes(change.payload))
-        except (ValueError, TypeError, msgpack.UnpackException, StoreError) as error:
-            logger.warning(
-                "the journal does not fit its snapshot at %d: %r", change.revision, error
-            )
-            return False
-        if index.revision != change.revision:
-            logger.warning("the journal does not fit its snapshot at %d", change.revision)
-            return False
-    return True
 
 
 def _give_up(journal: JournalWriter) -> None:

@@ -8,7 +8,8 @@ asks for each term in each field of each segment.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,10 +26,23 @@ _RECORD_HEAD = 8
 """Bytes before the key of a record: the lengths of key and value."""
 _VALUE = 35
 """Bytes of a value: W3TermInfo and the place of the postings."""
-_FREQUENCY_AT = 5
-_OFFSET_AT = 23
 _POSITION_TYPES = {"B": ">u1", "H": ">u2", "i": ">i4", "I": ">u4", "q": ">i8"}
 _POSTINGS_HEAD = 4
+_FIELD_BYTES = 2
+"""Of a key: the number of the field."""
+_LONE_LOOK_UPS = 256
+"""After so many a table pays, which takes as long to make as about 2,000 of them."""
+
+
+class _Number(NamedTuple):
+    """A number in the value of a record."""
+
+    start: int
+    size: int
+
+
+_FREQUENCY = _Number(5, 4)
+_OFFSET = _Number(23, 8)
 
 
 class StoredTerms:
@@ -50,19 +64,15 @@ class StoredTerms:
             index.extras["indexlen"],
             index.indexbase,
         ).astype(np.int64)
-        values = np.append(starts[1:], index.endofdata)[: len(starts)] - _VALUE
-        self._frequencies = _numbers(term_file, values + _FREQUENCY_AT, ">u4")
-        self._offsets = _numbers(term_file, values + _OFFSET_AT, ">i8")
-        self._keys = [
-            term_file[start:end]
-            for start, end in zip((starts + _RECORD_HEAD).tolist(), values.tolist(), strict=True)
-        ]
-        self._places = {key: place for place, key in enumerate(self._keys)}
+        self._term_file = term_file
+        self._starts = starts + _RECORD_HEAD
+        self._ends = np.append(starts[1:], index.endofdata)[: len(starts)] - _VALUE
+        self._num_look_ups = 0
 
     def doc_frequency(self, field: str, term: str) -> int:
         """Returns how many documents hold a term, deleted ones included."""
         place = self._place(field, term)
-        return 0 if place is None else self._frequencies[place]
+        return 0 if place is None else self._number(place, _FREQUENCY)
 
     def postings(
         self, field: str, term: str
@@ -74,16 +84,17 @@ class StoredTerms:
     def most_frequent(self, field: str, limit: int) -> list[str]:
         """Returns at most ``limit`` terms of a field that most documents hold."""
         places = self._places_with_prefix(self._prefixes[field])
-        most = sorted(places, key=lambda place: -self._frequencies[place])[:limit]
-        return [self._keys[place][2:].decode() for place in most]
+        frequencies = self._numbers(places, _FREQUENCY).tolist()
+        most = sorted(places, key=lambda place: -frequencies[place - places.start])[:limit]
+        return [self._term(place) for place in most]
 
     def field_postings(self, field: str) -> FieldPostings:
         """Returns every term of a field."""
         places = self._places_with_prefix(self._prefixes[field])
-        offsets = np.array(self._offsets[places.start : places.stop], np.int64) + _POSTINGS_HEAD
+        offsets = self._numbers(places, _OFFSET) + _POSTINGS_HEAD
         sizes, docnums, counts = self._all_decoded(places, offsets)
         return FieldPostings(
-            terms=[self._keys[place][2:].decode() for place in places],
+            terms=[self._term(place) for place in places],
             starts=np.append(0, np.cumsum(sizes)),
             docnums=docnums.astype(np.int32),
             counts=counts.astype(np.uint16),
@@ -92,15 +103,54 @@ class StoredTerms:
     def with_prefix(self, field: str, prefix: str, limit: int) -> list[str]:
         """Returns at most ``limit`` terms of a field that begin with a prefix, sorted."""
         places = self._places_with_prefix(self._prefixes[field] + prefix.encode())
-        return [self._keys[place][2:].decode() for place in places[:limit]]
+        return [self._term(place) for place in places[:limit]]
+
+    @cached_property
+    def _keys(self) -> list[bytes]:
+        """The number of a field and a term in it, ascending."""
+        bounds = zip(self._starts.tolist(), self._ends.tolist(), strict=True)
+        return [self._term_file[start:end] for start, end in bounds]
+
+    @cached_property
+    def _places(self) -> dict[bytes, int]:
+        return {key: place for place, key in enumerate(self._keys)}
 
     def _place(self, field: str, term: str) -> int | None:
-        return self._places.get(self._prefixes[field] + term.encode())
+        key = self._prefixes[field] + term.encode()
+        if self._has_table():
+            return self._places.get(key)
+        place = bisect_left(range(len(self._starts)), key, key=self._key)
+        found = place < len(self._starts) and self._key(place) == key
+        return place if found else None
 
     def _places_with_prefix(self, prefix: bytes) -> range:
-        first = bisect_left(self._keys, prefix)
         # No byte of UTF-8 is 0xff.
-        return range(first, bisect_left(self._keys, prefix + b"\xff", lo=first))
+        bounds = (prefix, prefix + b"\xff")
+        if self._has_table():
+            return range(*(bisect_left(self._keys, bound) for bound in bounds))
+        places = range(len(self._starts))
+        return range(*(bisect_left(places, bound, key=self._key) for bound in bounds))
+
+    def _has_table(self) -> bool:
+        """Counts a look-up; a process that answers one query has no use for a table of all."""
+        self._num_look_ups += 1
+        return self._num_look_ups > _LONE_LOOK_UPS
+
+    def _key(self, place: int) -> bytes:
+        return self._term_file[self._starts[place] : self._ends[place]]
+
+    def _term(self, place: int) -> str:
+        return self._key(place)[_FIELD_BYTES:].decode()
+
+    def _number(self, place: int, which: _Number) -> int:
+        start = int(self._ends[place]) + which.start
+        return int.from_bytes(self._term_file[start : start + which.size])
+
+    def _numbers(self, places: range, which: _Number) -> NDArray[np.int64]:
+        starts = self._ends[places.start : places.stop] + which.start
+        gathered = np.frombuffer(self._term_file, np.uint8)[starts[:, None] + np.arange(which.size)]
+        numbers: NDArray[Any] = gathered.view(f">i{which.size}").ravel()
+        return numbers.astype(np.int64)
 
     def _all_decoded(
         self, places: range, offsets: NDArray[np.int64]
@@ -116,7 +166,7 @@ class StoredTerms:
 
     def _decoded(self, place: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
         """Decodes the blocks of a term."""
-        start = self._offsets[place] + _POSTINGS_HEAD
+        start = self._number(place, _OFFSET) + _POSTINGS_HEAD
         blocks = []
         is_last = False
         while not is_last:
@@ -128,11 +178,3 @@ class StoredTerms:
             return blocks[0]
         docnums, weights = zip(*blocks, strict=True)
         return np.concatenate(docnums), np.concatenate(weights)
-
-
-def _numbers(data: bytes, places: NDArray[np.int64], dtype: str) -> list[int]:
-    """Returns the numbers at some places of a file."""
-    width = np.dtype(dtype).itemsize
-    gathered = np.frombuffer(data, np.uint8)[places[:, None] + np.arange(width)]
-    numbers: list[int] = gathered.view(dtype).ravel().tolist()
-    return numbers

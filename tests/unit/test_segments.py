@@ -59,6 +59,28 @@ def test_terms_with_a_prefix_come_sorted_and_limited():
     assert segment.with_prefix("path", "zz", 2) == []
 
 
+def test_the_first_look_ups_find_what_the_later_ones_do():
+    rng = np.random.default_rng(5)
+    words = [f"{number:x}" for number in rng.integers(0, 4000, 300)]
+    segment = stored_segment(
+        {row: {"content": [word], "path": ["x"]} for row, word in enumerate(words)}
+    )
+    asked = [*words, "", "0x", "zz", "x"]
+
+    def answers(segment, words):
+        return [
+            (segment.doc_frequency("content", word), segment.with_prefix("content", word, 5))
+            for word in words
+        ]
+
+    # Many look-ups in one segment, and each first one in a segment that was just opened.
+    later = answers(segment, asked)
+    first = [answers(segment.with_rows(segment.rows), [word])[0] for word in asked]
+
+    assert first == later
+    assert [count for count, _ in later] == [words.count(word) for word in asked]
+
+
 def test_merging_drops_deleted_rows_and_renumbers_the_others():
     segment = stored_segment({row: {"content": ["x", f"only{row}"]} for row in range(4)})
     new = invert([AnalysedRow(9, {"content": ["x"]})])
