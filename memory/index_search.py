@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from memory.fusion import TextSide, VectorSide, Weights, fuse
+from memory.grouping import Grouping, best_of_files
 from memory.messages import Hit
 from memory.snippets import Snippets
 from memory.text_query import terms_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable
 
     from numpy.typing import NDArray
 
@@ -27,15 +27,10 @@ if TYPE_CHECKING:
     from memory.orama_ranking import OramaRanking
     from memory.text_query import TextHits
 
-MAX_HITS_PER_FILE = 3
 MAX_SNIPPET_CHARS = 300
 _MIN_CANDIDATES = 200
 _CANDIDATES_PER_FILE = 30
 _WIDENING = 8
-_BATCH_PER_FILE = 2
-_BATCH_GROWTH = 2
-# Scores that differ by less differ only by the rounding of float32.
-_SCORE_DIGITS = 6
 _CONTENT_HASH = re.compile(r"(?<!\w)[0-9a-f]{64}(?!\w)", re.IGNORECASE)
 
 
@@ -48,11 +43,6 @@ class SearchRules:
     noise: float
     orama: OramaRanking | None = None
     """Takes the place of the other rules."""
-
-
-_Ranked = tuple[float, str, int, int]
-"""Score below zero, path, position in the file, number of the hit it was made of: they sort best
-first, ties by path and position. A plain tuple, because many are made and few are shown."""
 
 
 class _Found(NamedTuple):
@@ -89,41 +79,6 @@ def find_hits(
     return _hits(state, found, query, terms, analyzer)
 
 
-class _Grouping:
-    """The first hits of each of the first ``limit`` files, in the order they come (SPEC S7)."""
-
-    def __init__(self, limit: int) -> None:
-        self.kept: list[_Ranked] = []
-        self._limit = limit
-        self._per_file: dict[str, int] = {}
-        self._wanted: set[str] = set()
-
-    @property
-    def num_files(self) -> int:
-        return len(self._per_file)
-
-    @property
-    def is_full(self) -> bool:
-        return len(self.kept) == MAX_HITS_PER_FILE * self._limit
-
-    @property
-    def wanted(self) -> set[str] | None:
-        """The only files of which another hit would be kept; None while new files may come."""
-        return self._wanted if len(self._per_file) == self._limit else None
-
-    def extend(self, ranked: Iterable[_Ranked]) -> None:
-        """Keeps what there is room for."""
-        per_file, wanted = self._per_file, self._wanted
-        for each in ranked:
-            path = each[1]
-            if path in wanted or (path not in per_file and len(per_file) < self._limit):
-                self.kept.append(each)
-                count = per_file[path] = per_file.get(path, 0) + 1
-                (wanted.add if count < MAX_HITS_PER_FILE else wanted.discard)(path)
-                if not wanted and len(per_file) == self._limit:
-                    return
-
-
 class _Ranker:
     """The steps of one search over one state."""
 
@@ -137,11 +92,11 @@ class _Ranker:
         unit = _unit(vector) if vector is not None and self._rules.weights.vector else None
         limit = max(_MIN_CANDIDATES, _CANDIDATES_PER_FILE * query.limit)
         fused, terms, cut = self._fused(query.text, unit, limit)
-        kept = _grouped(self._state, fused, query.limit)
+        kept = best_of_files(self._state.table, fused, query.limit)
         wanted = min(query.limit, self._state.table.num_files)
         if cut and kept.num_files < wanted:
             fused, terms, _cut = self._fused(query.text, unit, _WIDENING * limit)
-            kept = _grouped(self._state, fused, query.limit)
+            kept = best_of_files(self._state.table, fused, query.limit)
         texts, vectors = fused.text_scores, fused.vector_scores
         found = [
             _Found(path, position, -below_zero, float(texts[number]), float(vectors[number]))
@@ -177,52 +132,11 @@ class _Ranker:
         return VectorSide(*self._state.vectors.search(unit, limit=limit, also=also))
 
 
-def _grouped(state: IndexState, fused: FusedHits, limit: int) -> _Grouping:
-    """Returns the hits to be shown.
-
-    The best are looked at first, with all that tie with the last of them. Once there are as many
-    files as can be shown, mostly after the first batch, only further hits of these matter.
-    """
-    grouping = _Grouping(limit)
-    below_zero = -fused.scores.round(_SCORE_DIGITS)
-    order = below_zero.argsort()
-    ranked = below_zero[order]
-    begin, size = 0, _BATCH_PER_FILE * limit
-    while begin < len(order) and not grouping.is_full:
-        wanted = grouping.wanted
-        if wanted is None:
-            last = ranked[min(begin + size, len(order)) - 1]
-            end = int(ranked.searchsorted(last, side="right"))
-        else:
-            end = len(order)
-        places = order[begin:end]
-        rows = fused.rows[places].tolist()
-        if wanted is not None:
-            chosen = _places_in(state, rows, wanted)
-            places, rows = places[chosen], [rows[place] for place in chosen]
-        owners = map(state.table.owner, rows)
-        batch = zip(below_zero[places].tolist(), owners, places.tolist(), strict=True)
-        grouping.extend(sorted((score, *owner, number) for score, owner, number in batch))
-        begin, size = end, _BATCH_GROWTH * size
-    return grouping
-
-
-def _places_in(state: IndexState, rows: Sequence[int], paths: Collection[str]) -> list[int]:
-    """Returns the places of the rows that some files own."""
-    owned = [state.table[path].rows for path in paths]
-    if sum(map(len, owned)) > len(rows):
-        owners = enumerate(map(state.table.owner, rows))
-        return [place for place, owner in owners if owner[0] in paths]
-    # Mostly fewer than the rows, each of which would have to be looked up far away in memory.
-    known = frozenset(chain.from_iterable(owned))
-    return [place for place, row in enumerate(rows) if row in known]
-
-
 def _as_orama(
     state: IndexState, orama: OramaRanking, query: Query, vector: NDArray[np.float32] | None
 ) -> list[_Found]:
     hits = orama.search(state, query.text, _unit(vector) if vector is not None else None)
-    grouping = _Grouping(query.limit)
+    grouping = Grouping(query.limit)
     owners = map(state.table.owner, hits.rows.tolist())
     # In their order. As plain numbers: this runs for every chunk, of which a few are shown.
     grouping.extend(
@@ -259,7 +173,7 @@ def _with_hash(state: IndexState, query: Query) -> list[_Found]:
         for name in hashes
         for row in state.table.rows_with(bytes.fromhex(name))
     )
-    grouping = _Grouping(query.limit)
+    grouping = Grouping(query.limit)
     grouping.extend((-1.0, *owner, 0) for owner in owners)
     return [_Found(path, position, 1.0, 1.0, 0.0) for _, path, position, _ in grouping.kept]
 
@@ -273,22 +187,25 @@ def _hits(
 ) -> tuple[Hit, ...]:
     """Returns what is shown of chunks, with snippets around ``terms`` if the query wants them."""
     snippets = Snippets(terms, analyzer, MAX_SNIPPET_CHARS) if query.wants_snippets else None
-    return tuple(_hit(state, each, snippets) for each in found)
+    return tuple([_hit(state, each, snippets) for each in found])
 
 
 def _hit(state: IndexState, found: _Found, snippets: Snippets | None) -> Hit:
-    packed = state.table[found.path].packed
-    headlines, content, start_line, end_line = packed.section(found.position)
+    path, position, score, text_score, vector_score = found
+    packed = state.table[path].packed
+    headlines, content, start_line, end_line = packed.section(position)
+    snippet = snippets.of(content) if snippets is not None else ""
     summary = packed.summary
+    # By position: names take a third longer.
     return Hit(
-        path=found.path,
-        headlines=headlines,
-        start_line=start_line,
-        end_line=end_line,
-        score=found.score,
-        text_score=found.text_score,
-        vector_score=found.vector_score,
-        snippet=snippets.of(content) if snippets is not None else "",
-        mtime_ns=summary.mtime_ns,
-        size=summary.size,
+        path,
+        headlines,
+        start_line,
+        end_line,
+        score,
+        text_score,
+        vector_score,
+        snippet,
+        summary.mtime_ns,
+        summary.size,
     )

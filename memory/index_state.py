@@ -8,6 +8,8 @@ from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from memory.records import PackedFile, encode_file
 from memory.row_hashes import RowHashes
 from memory.text_index import TextRow
@@ -16,7 +18,6 @@ from memory.vector_index import VectorIndex
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
     from typing_extensions import Buffer
 
@@ -89,6 +90,8 @@ class ChunkTable:
         self._files: dict[str, IndexedFile] = {}
         self._owners: list[IndexedFile | None] = []
         self._positions = array("I")
+        # First row of the file that owns each row, which tells files apart.
+        self._leads = array("I")
         self._hashes = RowHashes(self._hash_in)
         self._num_chunks = 0
 
@@ -106,9 +109,7 @@ class ChunkTable:
         rows = [row for file in files for row in file.rows]
         table._make_room(max(rows, default=-1) + 1)
         for file in files:
-            for position, row in enumerate(file.rows):
-                table._owners[row] = file
-                table._positions[row] = position
+            table._place(file)
         table._hashes.load(b"".join(file.packed.hashes for file in files), rows)
         table._num_chunks = len(rows)
         return table
@@ -146,6 +147,18 @@ class ChunkTable:
             raise KeyError(row)
         return file.path, self._positions[row]
 
+    def belong_to(self, rows: NDArray[np.int64], paths: Iterable[str]) -> NDArray[np.bool_]:
+        """Tells which rows belong to some files.
+
+        Args:
+            rows: Rows in use, shape (n,).
+            paths: Keys of files that have rows.
+        """
+        leads = np.frombuffer(self._leads, np.uint32)[rows]
+        wanted = np.array([self._files[path].rows[0] for path in paths], np.uint32)
+        belong: NDArray[np.bool_] = (leads == wanted[:, None]).any(axis=0)
+        return belong
+
     def hash_of(self, row: int) -> bytes:
         """Returns the content hash of the chunk in a row."""
         path, position = self.owner(row)
@@ -166,11 +179,16 @@ class ChunkTable:
 
     def _learn(self, file: IndexedFile) -> None:
         self._make_room(max(file.rows, default=-1) + 1)
+        self._place(file)
+        for position, row in enumerate(file.rows):
+            self._hashes.add(file.packed.hash_of(position), row)
+        self._num_chunks += len(file.rows)
+
+    def _place(self, file: IndexedFile) -> None:
         for position, row in enumerate(file.rows):
             self._owners[row] = file
             self._positions[row] = position
-            self._hashes.add(file.packed.hash_of(position), row)
-        self._num_chunks += len(file.rows)
+            self._leads[row] = file.rows[0]
 
     def _forget(self, file: IndexedFile) -> None:
         for position, row in enumerate(file.rows):
@@ -183,6 +201,7 @@ class ChunkTable:
         if missing > 0:
             self._owners.extend([None] * missing)
             self._positions.extend([0] * missing)
+            self._leads.extend([0] * missing)
 
     def _hash_in(self, row: int) -> bytes | None:
         file = self._owners[row]

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 HASH_BYTES = 32
 _NUM_PARTS = 6
 _CHUNK_TYPES = {(str, context, str, int, int, int, int) for context in (str, type(None))}
+_TWO_ENDS = struct.Struct("<II")
 _HEAD_TYPES = (str, int, int, int, str)
 
 
@@ -72,9 +73,13 @@ class PackedFile:
         Raises:
             ValueError: the bytes are no chunk.
         """
-        headlines, _context, content, _part, _parts, start, end = _unpacked(
-            self.packed_chunk(position)
+        # In one step and without a copy: this runs for each hit of a search.
+        begin, stop = _TWO_ENDS.unpack_from(self.ends, 4 * position - 4) if position else (
+            0,
+            self._end(0),
         )
+        values = _unpacked(self.chunks[begin:stop])
+        headlines, _context, content, _part, _parts, start, end = values
         return headlines, content, start, end
 
     def all_chunks(self) -> tuple[Chunk, ...]:

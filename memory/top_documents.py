@@ -117,14 +117,16 @@ def _is_listed(term: QueryTerm) -> bool:
     return all(impacts.docnums is not None for impacts in term.ranges)
 
 
-def promising(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
+def promising(
+    scores: NDArray[np.float32], limit: int, *, tie: float = 0.0
+) -> NDArray[np.intp]:
     """Returns at least the documents with the ``limit`` best scores and their ties, in no order.
 
-    Only blocks whose maximum is so high can hold one of them; documents without score are left out.
+    Scores tie that differ by at most ``tie``. Only blocks whose maximum is so high can hold one of them; documents without score are left out.
     """
     is_small = len(scores) < _FEW
     maxima = _block_maxima(scores, _SMALL_BLOCK if is_small else _BLOCK)
-    if limit > len(maxima) or (least := _threshold(maxima, limit)) <= 0:
+    if limit > len(maxima) or (least := _threshold(maxima, limit) - tie) <= 0:
         return (scores > 0).nonzero()[0]
     if is_small:
         return (scores >= least).nonzero()[0]

@@ -81,10 +81,12 @@ def _scanned(
 
 def _best_of(cosines: NDArray[np.float32], limit: int) -> Found:
     """Returns what ``_scanned`` does, from the cosines of all rows."""
-    best, least = cosines[promising(cosines, limit)], 0.0
+    rows = promising(cosines, limit, tie=2 * _TIE)
+    best, least = cosines[rows], 0.0
     if len(best) >= limit:
         place = len(best) - limit
         least = max(float(np.partition(best, place)[place]) - _TIE, 0.0)
-    rows = (cosines > least).nonzero()[0]
-    rows = rows[(-cosines[rows]).argsort(kind="stable")[: _MAX_TIE_FACTOR * limit]]
-    return rows, cosines[rows]
+    found = best > least
+    rows, best = rows[found], best[found]
+    order = (-best).argsort(kind="stable")[: _MAX_TIE_FACTOR * limit]
+    return rows[order], best[order]
