@@ -12,7 +12,7 @@ from memory import index_image, index_updates
 from memory.identity import Identity
 from memory.index_search import SearchRules, find_hits
 from memory.index_state import ChunkTable, IndexState
-from memory.messages import ApplyResult, FileDelta, IndexStatus, SearchResult
+from memory.messages import ApplyResult, IndexStatus, SearchResult
 from memory.records import pack_file
 from memory.text_index import TextIndex
 from memory.vector_cache import VectorCache
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from memory.analysis import Analyzer
     from memory.bulk import FileBatch
     from memory.index_settings import IndexSettings
-    from memory.messages import Chunk, FileSummary, FileUpdate, ParsedFile, Query
+    from memory.messages import Chunk, FileDelta, FileSummary, FileUpdate, ParsedFile, Query
     from memory.providers.base import ModelInfo
     from memory.snapshot import SnapshotFile, SnapshotParts
 
@@ -98,19 +98,7 @@ class MemoryIndex:
 
     def plan(self, parsed: ParsedFile) -> FileDelta:
         """Returns which texts of a file have no vector yet; they may be embedded meanwhile."""
-        distinct = {chunk.content_hash: chunk for chunk in reversed(parsed.chunks)}
-        missing = {name for name in distinct if not self._knows(bytes.fromhex(name))}
-        return FileDelta(
-            path=parsed.path,
-            missing=tuple(
-                chunk
-                for chunk in parsed.chunks
-                if chunk.content_hash in missing and chunk is distinct[chunk.content_hash]
-            ),
-            num_reused=sum(chunk.content_hash not in missing for chunk in parsed.chunks),
-            is_new=self._state.table.file(parsed.path) is None,
-            epoch=self._epoch,
-        )
+        return index_updates.plan(self._state, parsed, self._epoch)
 
     def apply(self, update: FileUpdate) -> ApplyResult:
         """Makes a file what the update says, in all parts at once or, if it raises, in none.
@@ -289,13 +277,6 @@ class MemoryIndex:
             cache=VectorCache(self._settings.max_cached_bytes),
             revision=revision,
         )
-
-    def _knows(self, content_hash: bytes) -> bool:
-        """Tells whether a vector is here, and keeps a cached one from being the next to go."""
-        state = self._state
-        if content_hash in state.cache:
-            state.cache.get(content_hash)
-        return bool(state.table.rows_with(content_hash)) or content_hash in state.cache
 
     def _note(self, change: bytes | None) -> None:
         if change is not None:

@@ -161,7 +161,7 @@ def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
     norm = math.sqrt(exact @ exact)
     if not math.isfinite(norm) or norm == 0:
         raise ValueError("the query vector is zero or not finite")
-    return (vector / norm).astype(np.float32)
+    return (vector / norm).astype(np.float32, copy=False)
 
 
 def _with_hash(state: IndexState, query: Query) -> list[_Found]:

@@ -1,10 +1,9 @@
-"""Which file owns which row, and what changes when a file changes?"""
+"""Which file owns which row, and what changes with it?"""
 
 from __future__ import annotations
 
 import unicodedata
 from array import array
-from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Buffer
 
+    from memory.file_diff import FileDiff
     from memory.messages import FileSummary
     from memory.posting_lists import Segment
     from memory.text_index import TextIndex
@@ -53,16 +53,6 @@ class IndexedFile:
         return self.record if self.record is not None else encode_file(self.packed, self.rows)
 
 
-@dataclass(frozen=True, slots=True)
-class FileDiff:
-    """How the chunks of a file differ from its rows."""
-
-    rows: tuple[int | None, ...]
-    """For each new chunk the row that already holds it, None if there is none."""
-    removed: tuple[int, ...]
-    """Rows whose chunk is gone."""
-
-
 def text_rows(file: IndexedFile, wanted: Container[int] | None = None) -> Iterator[TextRow]:
     """Yields the rows of a file as the text index takes them; only the ``wanted`` ones if given."""
     meta = file.packed.meta
@@ -70,17 +60,6 @@ def text_rows(file: IndexedFile, wanted: Container[int] | None = None) -> Iterat
         if wanted is None or row in wanted:
             chunk = file.packed.chunk(position)
             yield TextRow(row, file.path, chunk.headlines, chunk.context, chunk.content, meta)
-
-
-def diff(before: IndexedFile | None, after: PackedFile | None) -> FileDiff:
-    """Matches chunks with rows by content hash, equal ones in their order (SPEC C9, D1)."""
-    stock: defaultdict[bytes, deque[int]] = defaultdict(deque)
-    if before is not None:
-        for position, row in enumerate(before.rows):
-            stock[before.packed.hash_of(position)].append(row)
-    hashes = map(after.hash_of, range(after.summary.num_chunks)) if after is not None else ()
-    rows = tuple(stock[name].popleft() if stock[name] else None for name in hashes)
-    return FileDiff(rows, tuple(row for left in stock.values() for row in left))
 
 
 class ChunkTable:

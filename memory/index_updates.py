@@ -1,7 +1,7 @@
 """How does a change get into the index, and what is written down of it?
 
-Each function changes a state in all its parts or, if it raises, in none, and returns the change for
-the log. Made again from the log on the same state, a change gives the same state.
+Each function but ``plan`` changes a state in all its parts or, if it raises, in none, and returns
+the change for the log. Made again from the log on the same state, a change gives the same state.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from memory.changes import (
     encode_vectors,
 )
 from memory.errors import DimensionMismatch, StaleUpdate
-from memory.index_state import diff
+from memory.file_diff import diff
+from memory.messages import FileDelta
 from memory.vector_index import VectorIndex
 from memory.vector_store import check_values
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from memory.bulk import FileBatch
     from memory.index_state import IndexState
+    from memory.messages import ParsedFile
     from memory.records import PackedFile
 
 
@@ -44,6 +46,33 @@ class Done:
     num_kept: int
     change: bytes | None
     """For the log; None if nothing changed."""
+
+
+def plan(state: IndexState, parsed: ParsedFile, epoch: str) -> FileDelta:
+    """Returns which texts of a file have no vector yet; see ``MemoryIndex.plan``.
+
+    Cached vectors of the file are kept from being the next to go.
+    """
+    distinct = {chunk.content_hash: chunk for chunk in reversed(parsed.chunks)}
+    missing = {name for name in distinct if not _knows(state, bytes.fromhex(name))}
+    return FileDelta(
+        path=parsed.path,
+        missing=tuple(
+            chunk
+            for chunk in parsed.chunks
+            if chunk.content_hash in missing and chunk is distinct[chunk.content_hash]
+        ),
+        num_reused=sum(chunk.content_hash not in missing for chunk in parsed.chunks),
+        is_new=state.table.file(parsed.path) is None,
+        epoch=epoch,
+    )
+
+
+def _knows(state: IndexState, content_hash: bytes) -> bool:
+    """Tells whether a vector is here, and keeps a cached one from being the next to go."""
+    if content_hash in state.cache:
+        state.cache.get(content_hash)
+    return bool(state.table.rows_with(content_hash)) or content_hash in state.cache
 
 
 def replace_file(

@@ -9,6 +9,7 @@ include deleted documents until their segment is merged, as in Whoosh.
 from __future__ import annotations
 
 import math
+from operator import add
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,12 +19,13 @@ from memory.term_impacts import Group, Lengths, group_of
 from memory.top_documents import QueryTerm, TopDocuments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from memory.posting_lists import Segment
     from memory.term_impacts import Boosts
+    from memory.top_documents import Impacts
 
 
 class Collection:
@@ -79,13 +81,16 @@ class Collection:
         Returns:
             (0, None) if no document holds it in any of the fields.
         """
-        entries = [group.entry(term, boosts, self.lengths) for group in self.groups]
-        ranges = [entry.impacts for entry in entries if entry.impacts is not None]
+        ranges: list[Impacts] = []
+        frequencies: Sequence[int] = ()
+        for group in self.groups:
+            entry = group.entry(term, boosts, self.lengths)
+            if entry.impacts is not None:
+                ranges.append(entry.impacts)
+                known, new = frequencies, entry.frequencies
+                frequencies = list(map(add, known, new)) if known else new
         if not ranges:
             return 0.0, None
-        frequencies: Iterable[int] = entries[0].frequencies
-        if len(entries) > 1:
-            frequencies = map(sum, zip(*(entry.frequencies for entry in entries), strict=True))
         idf = self.idf(max(frequencies))
         return idf, QueryTerm(idf, ranges)
 

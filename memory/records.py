@@ -73,12 +73,9 @@ class PackedFile:
         Raises:
             ValueError: the bytes are no chunk.
         """
-        # In one step and without a copy: this runs for each hit of a search.
-        begin, stop = _TWO_ENDS.unpack_from(self.ends, 4 * position - 4) if position else (
-            0,
-            self._end(0),
-        )
-        values = _unpacked(self.chunks[begin:stop])
+        # Without a copy: this runs for each hit of a search.
+        ends = _TWO_ENDS.unpack_from(self.ends, 4 * position - 4) if position else (0, self._end(0))
+        values = _unpacked(self.chunks[slice(*ends)])
         headlines, _context, content, _part, _parts, start, end = values
         return headlines, content, start, end
 

@@ -117,12 +117,15 @@ def _is_listed(term: QueryTerm) -> bool:
     return all(impacts.docnums is not None for impacts in term.ranges)
 
 
-def promising(
-    scores: NDArray[np.float32], limit: int, *, tie: float = 0.0
-) -> NDArray[np.intp]:
+def promising(scores: NDArray[np.float32], limit: int, *, tie: float = 0.0) -> NDArray[np.intp]:
     """Returns at least the documents with the ``limit`` best scores and their ties, in no order.
 
-    Scores tie that differ by at most ``tie``. Only blocks whose maximum is so high can hold one of them; documents without score are left out.
+    Only blocks whose maximum is so high can hold one of them; documents without score are left out.
+
+    Args:
+        scores: One a document.
+        limit: At least 1.
+        tie: Scores that differ by no more count as equal.
     """
     is_small = len(scores) < _FEW
     maxima = _block_maxima(scores, _SMALL_BLOCK if is_small else _BLOCK)

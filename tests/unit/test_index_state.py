@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memory.index_state import ChunkTable, IndexedFile, IndexState, diff
+from memory.file_diff import diff
+from memory.index_state import ChunkTable, IndexedFile, IndexState
 from memory.records import pack_file
 from memory.text_index import TextIndex
 from memory.vector_cache import VectorCache
@@ -117,6 +118,24 @@ def test_a_table_of_many_files_is_that_of_one_after_another():
         at_once.owner(2)
     for text in ("One", "Two", "Three", "Four"):
         assert at_once.rows_with(hash_of(text)) == one_by_one.rows_with(hash_of(text))
+
+
+def test_rows_belong_to_the_file_that_owns_them_now():
+    table = ChunkTable.of(
+        [
+            IndexedFile(pack_file(parsed("a.md", ["One", "Two"])), (4, 1)),
+            IndexedFile(pack_file(parsed("b.md", ["Three", "Four"])), (0, 3)),
+        ]
+    )
+    rows = np.array([3, 1, 4, 0])
+    assert table.belong_to(rows, ["a.md"]).tolist() == [False, True, True, False]
+    assert table.belong_to(rows, ["b.md", "a.md"]).all()
+    assert not table.belong_to(rows, []).any()
+
+    table.replace("a.md", None)
+    table.replace("b.md", IndexedFile(pack_file(parsed("b.md", ["Four", "Three"])), (3, 4)))
+    table.replace("c.md", IndexedFile(pack_file(parsed("c.md", ["One", "Two"])), (0, 1)))
+    assert table.belong_to(rows, ["c.md"]).tolist() == [False, True, False, True]
 
 
 def test_a_path_that_occurs_twice_is_refused():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.top_documents import Impacts, QueryTerm, TopDocuments
+from memory.top_documents import Impacts, QueryTerm, TopDocuments, promising
 
 NUM_DOCS = 1500
 
@@ -96,3 +96,12 @@ def test_no_term_finds_no_document():
     docnums, scores = TopDocuments(NUM_DOCS, np.empty(0, np.intp)).find([], 5)
 
     assert (docnums.tolist(), scores.tolist()) == ([], [])
+
+
+def test_scores_within_the_tie_of_the_last_are_promising_too():
+    scores = np.zeros(64, np.float32)
+    scores[[3, 20, 37]] = 0.9, 0.5, 0.4
+    scores[40] = 0.5 - 5e-7
+
+    assert set(promising(scores, 2).tolist()) == {3, 20}
+    assert set(promising(scores, 2, tie=1e-6).tolist()) == {3, 20, 40}
