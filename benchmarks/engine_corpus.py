@@ -14,9 +14,9 @@ import corpus
 import numpy as np
 
 from memory.chunk_limits import chunk_limits
+from memory.chunk_table import IndexedFile, text_rows
 from memory.globs import Globs
 from memory.hashing import content_hash
-from memory.index_state import IndexedFile, text_rows
 from memory.markdown import parse_file
 from memory.messages import Chunk, FileUpdate, ParsedFile
 from memory.providers.factory import model_info

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memory.index_state import IndexedFile, text_rows
+from memory.chunk_table import IndexedFile, text_rows
 from memory.inversion import invert
 from memory.records import pack_file
 from memory.segments import open_index, store_index, write_segment

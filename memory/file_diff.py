@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from memory.index_state import IndexedFile
+    from memory.chunk_table import IndexedFile
     from memory.records import PackedFile
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from memory.chunk_table import ChunkTable
     from memory.fusion import FusedHits
-    from memory.index_state import ChunkTable
 
 MAX_HITS_PER_FILE = 3
 _BATCH_PER_FILE = 2

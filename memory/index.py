@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memory import index_image, index_updates
+from memory.chunk_table import ChunkTable
 from memory.identity import Identity
 from memory.index_search import SearchRules, find_hits
-from memory.index_state import ChunkTable, IndexState
+from memory.index_state import IndexState
 from memory.messages import ApplyResult, IndexStatus, SearchResult
 from memory.records import pack_file
 from memory.text_index import TextIndex

@@ -13,8 +13,9 @@ import msgpack
 import numpy as np
 
 from memory.analysis import ANALYSIS_VERSION
+from memory.chunk_table import ChunkTable, IndexedFile, text_rows
 from memory.errors import SnapshotCorrupt
-from memory.index_state import ChunkTable, IndexedFile, IndexState, text_rows
+from memory.index_state import IndexState
 from memory.mapped_pages import maps_behind, releasing
 from memory.packing import decode_stream, encode_stream
 from memory.records import decode_files

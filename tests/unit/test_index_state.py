@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from memory.chunk_table import ChunkTable, IndexedFile
 from memory.file_diff import diff
-from memory.index_state import ChunkTable, IndexedFile, IndexState
+from memory.index_state import IndexState
 from memory.records import pack_file
 from memory.text_index import TextIndex
 from memory.vector_cache import VectorCache
