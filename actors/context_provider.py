@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, final
 import ray
 from ray.exceptions import RayActorError
 
-from actors.loops import answer, call
+from actors.calibrating import CalibrationLoop
+from actors.loops import answer, call, run_forever, spawn
 from actors.statuses import ProviderStatus
 from memory.clock import SystemClock
 from memory.context_section import section_for
@@ -38,6 +39,8 @@ KEEPER_DEADLINE_S = 10.0
 class ContextProvider:
     """Turns a prompt into the ``# Memories`` section, and a search into hits.
 
+    It also has the scores calibrated, see ``calibrating``.
+
     Owns: counters only.
     Survives a crash: nothing is needed; the caller asks again.
     Ordering: none; up to ``max_concurrency`` answers at once.
@@ -57,6 +60,8 @@ class ContextProvider:
         self._pool = pool
         self._clock = clock or SystemClock()
         self._num_sections = self._num_searches = self._num_degraded = 0
+        calibration = CalibrationLoop(keeper, pool, self._clock)
+        self._task = spawn("calibration", run_forever(calibration.step, clock=self._clock))
 
     def __repr__(self) -> str:
         return "ContextProvider"

@@ -56,6 +56,7 @@ class EmbedderPool:
         for worker in workers:
             self._idle.put_nowait(worker)
         self._num_embedded = self._num_tokens = self._num_queries = self._num_waiting = 0
+        self._turn = 0
 
     def __repr__(self) -> str:
         return "EmbedderPool"
@@ -90,16 +91,21 @@ class EmbedderPool:
             EmbeddingError: the provider refused it, or no worker could be reached in time.
         """
         self._num_queries += 1
-        last_error: RayActorError | None = None
-        for offset in range(len(self._workers)):
-            worker = self._workers[(self._num_queries + offset) % len(self._workers)]
-            try:
-                async with asyncio.timeout(QUERY_DEADLINE_S):
-                    return await answer(worker.embed_query.remote(text))
-            except RayActorError as error:
-                last_error = error
-        reason = f"no embedder is reachable ({type(last_error).__name__})"
-        raise ProviderUnavailable(self._info.provider, reason)
+        return await self._embed_question(text)
+
+    @ray.method
+    async def embed_queries(self, texts: tuple[str, ...]) -> NDArray[np.float32]:
+        """Returns the unit vectors of texts that nobody waits for, as if each was a question.
+
+        One after another, so that a real question waits for one of them at most.
+
+        Returns:
+            Shape (len(texts), dim), float32.
+
+        Raises:
+            EmbeddingError: see ``embed_query``.
+        """
+        return np.stack([await self._embed_question(text) for text in texts])
 
     @ray.method
     async def warm_up(self) -> int:
@@ -136,6 +142,19 @@ class EmbedderPool:
     async def ping(self) -> int:
         """Returns the process id."""
         return os.getpid()
+
+    async def _embed_question(self, text: str) -> NDArray[np.float32]:
+        last_error: RayActorError | None = None
+        self._turn += 1
+        for offset in range(len(self._workers)):
+            worker = self._workers[(self._turn + offset) % len(self._workers)]
+            try:
+                async with asyncio.timeout(QUERY_DEADLINE_S):
+                    return await answer(worker.embed_query.remote(text))
+            except RayActorError as error:
+                last_error = error
+        reason = f"no embedder is reachable ({type(last_error).__name__})"
+        raise ProviderUnavailable(self._info.provider, reason)
 
     async def _embed_unit(self, unit: tuple[str, ...]) -> NDArray[np.float32]:
         worker = await self._idle.get()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from memory.bulk import FileBatch
+    from memory.calibrating import Calibration
     from memory.config import Settings
     from memory.index_opening import OpenReport
     from memory.messages import (
@@ -117,6 +118,16 @@ class IndexKeeper:
     def search(self, query: Query, vector: NDArray[np.float32] | None) -> SearchResult:
         """Returns the best hits; see MemoryIndex.search."""
         return self._index.search(query, vector)
+
+    @ray.method
+    def calibrate(self, vectors: NDArray[np.float32] | None) -> Calibration:
+        """Goes one step towards calibrated scores; see MemoryIndex.calibrate.
+
+        Raises:
+            ValueError: the vectors do not fit the prompts or the index.
+        """
+        with self._storage.changing:
+            return self._index.calibrate(vectors)
 
     @ray.method
     def files(self) -> tuple[FileSummary, ...]:

@@ -1,11 +1,13 @@
 """How do text and vector hits become one ranking with one meaning?
 
 Two questions, two answers. *Order* inside a query: each side divided by its maximum, weighted and
-summed (``r``). *Level* of the whole answer: an absolute measure of its best hit, the probability
-that not both sides are wrong, ``1 - (1 - c)(1 - v)``, where ``c`` is the share of the BM25 score
-that the query could reach at best and ``v`` the cosine above what unrelated texts have anyway. A
-score is ``sqrt(r)`` times level, so that a query about something else stays low although it, too,
-has a best hit.
+summed (``r``); the noise of a row beyond that of the model is taken off its cosine first. *Level*
+of the whole answer: an absolute measure of its best hit, the probability that not both sides are
+wrong, ``1 - (1 - c)(1 - v)``, where ``c`` is the share of the BM25 score that the query could reach
+at best and ``v`` the cosine above the noise of the row; then put on a scale where 0.55 is what
+prompts about something else do not reach, see ``calibration``. The best hit scores the level, so
+that a query about something else stays low although it, too, has a best hit; the others score
+less, and below 0.55 from ``_LEAST_SHARE`` of its ``r`` on.
 """
 
 from __future__ import annotations
@@ -18,8 +20,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from memory.calibration import NEUTRAL, meaning
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+_LEAST_SHARE = math.sqrt(0.75)
+"""Of the best hit, by the root of ``r``: what has less is not part of the answer. With three
+quarters, two fifths of the rows that are shown are relevant, and nearly no relevant one is lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,8 @@ class VectorSide:
     """Distinct rows, shape (n,): first those of the text side in its order, if it takes part."""
     similarities: NDArray[np.float32]
     """Cosines in [-1, 1], shape (n,)."""
+    noise: NDArray[np.float32]
+    """Cosine of each row with texts that have nothing to do with it, in [0, 1), shape (n,)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +89,8 @@ class FusedHits:
     """Share of the best possible BM25, in [0, 1]."""
     vector_scores: NDArray[np.float64]
     """Cosine in [-1, 1]; 0 where it is not known."""
+    level: float
+    """Of the best hit, not calibrated, in [0, 1]."""
 
 
 def fuse(
@@ -88,6 +100,7 @@ def fuse(
     weights: Weights,
     floor: float,
     noise: float,
+    threshold: float = NEUTRAL,
 ) -> FusedHits:
     """Returns every hit of the sides that take part, with its score (SPEC S5).
 
@@ -96,7 +109,9 @@ def fuse(
         vectors: None if the vector side is unavailable.
         weights: Shares of the sides.
         floor: Least cosine of a hit that only the vector side found (SPEC S4).
-        noise: Mean cosine of unrelated texts, in [0, 1).
+        noise: Mean cosine of unrelated texts in a language that the model knows, in [0, 1); that of
+            a row is not less.
+        threshold: Level that prompts about something else do not reach, in (0, 1).
     Source:
         ARCHITECTURE.md, "Scores".
     """
@@ -107,23 +122,34 @@ def fuse(
     num_by_text = len(text.rows)
     if vectors is not None and vector_share:
         rows, cosines = vectors.rows, vectors.similarities.astype(np.float64)
-        kept = cosines >= floor
+        above_noise = cosines - vectors.noise
+        kept = (cosines >= floor) & (above_noise > 0)
         kept[:num_by_text] = True
-        rows, cosines = rows[kept], cosines[kept]
+        rows, cosines, above_noise = rows[kept], cosines[kept], above_noise[kept]
     else:
         rows, cosines = text.rows, np.zeros(num_by_text)
+        above_noise = cosines - noise
     bm25 = np.zeros(len(rows))
     bm25[:num_by_text] = text.scores
 
     coverage = np.minimum(bm25 / text.best_possible, 1)
-    relevance = np.minimum(np.maximum((cosines - noise) / (1 - noise), 0), 1)
+    relevance = np.minimum(np.maximum(above_noise / (1 - noise), 0), 1)
     # The stronger side counts in full, an equal one too, a weaker one less.
     most = max(text_share, vector_share) or 1
     wrong = _power(1 - coverage, text_share / most) * _power(1 - relevance, vector_share / most)
-    level = 1 - wrong.min(initial=1)
-    ranks = _scaled(bm25, text_share) + _scaled(np.maximum(cosines, 0), vector_share)
-    ranks /= text_share + vector_share or 1
-    return FusedHits(rows, np.sqrt(ranks) * level, coverage, cosines)
+    level = 1 - float(wrong.min(initial=1))
+    ranks = _scaled(bm25, text_share) + _scaled(np.maximum(above_noise + noise, 0), vector_share)
+    scores = _scores(ranks, meaning(level, threshold))
+    return FusedHits(rows, scores, coverage, cosines, level)
+
+
+def _scores(ranks: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+    """Returns scores in the order of ``ranks``, shape (n,); that of the best is the level."""
+    shares = np.sqrt(_scaled(ranks, 1))
+    if level <= NEUTRAL:
+        return shares * level
+    above = NEUTRAL + (level - NEUTRAL) * (shares - _LEAST_SHARE) / (1 - _LEAST_SHARE)
+    return np.where(shares < _LEAST_SHARE, shares * (NEUTRAL / _LEAST_SHARE), above)
 
 
 @lru_cache(maxsize=8)

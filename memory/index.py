@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from memory import index_image, index_updates
-from memory.chunk_table import ChunkTable
+from memory.calibrating import Calibration, Calibrator
 from memory.identity import Identity
-from memory.index_search import SearchRules, find_hits
+from memory.index_search import best_level, find_hits
 from memory.index_state import IndexState
 from memory.messages import ApplyResult, IndexStatus, SearchResult
 from memory.records import pack_file
-from memory.text_index import TextIndex
+from memory.row_noise import RowNoise
 from memory.vector_cache import VectorCache
-from memory.vector_index import VectorIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 
     from memory.analysis import Analyzer
     from memory.bulk import FileBatch
+    from memory.calibration import Threshold
     from memory.index_settings import IndexSettings
     from memory.messages import Chunk, FileDelta, FileSummary, FileUpdate, ParsedFile, Query
     from memory.providers.base import ModelInfo
     from memory.snapshot import SnapshotFile, SnapshotParts
+    from memory.text_index import TextIndex
 
 
 class MemoryIndex:
@@ -62,7 +64,8 @@ class MemoryIndex:
         self._epoch = epoch
         self._log: Callable[[int, bytes], None] = _forget
         self._state = state or self._empty(revision=0, dim=model.dim)
-        self._orama = settings.orama(analyzer.language)
+        self._rules = settings.rules(analyzer.language, floor=model.similarity_floor)
+        self._calibrator = Calibrator()
 
     @classmethod
     def restore(
@@ -79,7 +82,8 @@ class MemoryIndex:
         Raises:
             SnapshotCorrupt: a checksum is wrong, or the parts do not fit together.
         """
-        state = index_image.restore(snapshot, analyzer, max_cached_bytes=settings.max_cached_bytes)
+        cache, noise = VectorCache(settings.max_cached_bytes), RowNoise(model.noise)
+        state = index_image.restore(snapshot, analyzer, cache, noise)
         return cls(model, analyzer, settings, epoch=epoch, state=state)
 
     @property
@@ -194,24 +198,34 @@ class MemoryIndex:
             DimensionMismatch: the vector has another dimension.
             ValueError: the vector is zero or holds a value that is not finite.
         """
-        rules = SearchRules(
-            weights=self._settings.weights,
-            floor=max(self._settings.min_similarity, self._model.similarity_floor),
-            noise=self._model.noise,
-            orama=self._orama,
-        )
-        hits = find_hits(self._state, self._analyzer, rules, query, vector)
+        hits = find_hits(self._state, self._analyzer, self._rules, query, vector)
         missed = vector is None and self._settings.weights.vector > 0 and bool(query.text.strip())
-        return SearchResult(hits, self._epoch, self._state.revision, degraded if missed else "")
+        degraded, state = degraded if missed else "", self._state
+        threshold = state.threshold_of(self._rules.weights)
+        return SearchResult(hits, self._epoch, state.revision, degraded, threshold)
+
+    def calibrate(self, vectors: NDArray[np.float32] | None = None) -> Calibration:
+        """Goes one step towards scores that mean the same as in any other workspace.
+
+        Args:
+            vectors: Of the unrelated prompts, if the last call asked for them: shape (n, dim), unit
+                norm, one a prompt.
+        Returns:
+            What the next call needs. After ``Calibration.NOTHING`` it may be made again whenever
+            the index has changed.
+        Raises:
+            ValueError: the vectors do not fit the prompts or the index.
+        """
+        if self._rules.orama is not None:
+            return Calibration.NOTHING
+        if vectors is not None:
+            self._calibrator.learn(self._state, vectors)
+        level_of = partial(best_level, self._state, self._analyzer, self._rules)
+        return self._calibrator.step(self._state, self._rules.weights, level_of)
 
     def files(self) -> tuple[FileSummary, ...]:
         """Returns every known file, sorted by path."""
         return tuple(file.summary for file in self._state.table.files())
-
-    def file(self, path: str) -> FileSummary | None:
-        """Returns a file by its path, in any Unicode normalisation; None if it is not known."""
-        found = self._state.table.find(path)
-        return found.summary if found is not None else None
 
     def chunks(self, path: str) -> tuple[FileSummary, tuple[Chunk, ...]] | None:
         """Returns a file with its chunks in file order; None if it is not known."""
@@ -266,18 +280,19 @@ class MemoryIndex:
         )
 
     @property
+    def threshold(self) -> Threshold | None:
+        """The level that prompts about something else do not reach; None if not measured."""
+        return self._state.threshold
+
+    @property
     def text(self) -> TextIndex:
         """The lexical half, for merges in quiet moments."""
         return self._state.text
 
     def _empty(self, *, revision: int, dim: int) -> IndexState:
-        return IndexState(
-            table=ChunkTable(),
-            vectors=VectorIndex(dim),
-            text=TextIndex(self._analyzer),
-            cache=VectorCache(self._settings.max_cached_bytes),
-            revision=revision,
-        )
+        cache = VectorCache(self._settings.max_cached_bytes)
+        noise = RowNoise(self._model.noise)
+        return IndexState.empty(self._analyzer, dim, cache, noise, revision=revision)
 
     def _note(self, change: bytes | None) -> None:
         if change is not None:

@@ -13,6 +13,7 @@ import msgpack
 import numpy as np
 
 from memory.analysis import ANALYSIS_VERSION
+from memory.calibration_image import encode_calibration, restore_calibration
 from memory.chunk_table import ChunkTable, IndexedFile, text_rows
 from memory.errors import SnapshotCorrupt
 from memory.index_state import IndexState
@@ -22,7 +23,6 @@ from memory.records import decode_files
 from memory.snapshot import SnapshotParts
 from memory.snapshot_header import SnapshotInfo
 from memory.text_index import TextIndex
-from memory.vector_cache import VectorCache
 from memory.vector_index import VectorIndex
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
     from memory.analysis import Analyzer
     from memory.identity import Identity
+    from memory.row_noise import RowNoise
     from memory.snapshot import Blocks, SnapshotFile
+    from memory.vector_cache import VectorCache
     from memory.vector_store import StoredBlock
 
 logger = logging.getLogger(__name__)
@@ -56,7 +58,7 @@ def frozen_image(
 
     Parts: ``files`` (see records), ``vectors`` (all rows as they are held), ``cache`` (hash and
     vector of what was removed lately, unused for longest first), ``kept`` (the same of what waits
-    for the rest of its file), ``clusters`` (see ``vector_clusters``), ``text/…`` (Whoosh's
+    for the rest of its file), ``calibration/…`` (see ``calibration_image``), ``text/…`` (Whoosh's
     files). They are made piece by piece while they are written, so no copy of the whole exists.
     """
     table, text = state.table, state.text.frozen()
@@ -66,6 +68,7 @@ def frozen_image(
         slot_bytes = len(vectors) * state.vectors.dim * np.dtype(np.float32).itemsize
         most_removed = max(_LEAST_REMOVED_BYTES, int(_REMOVED_SHARE * slot_bytes))
         removed, kept = state.cache.removed(most_removed), state.cache.kept()
+        calibration = encode_calibration(state)
         info = SnapshotInfo(
             identity=identity,
             language=language,
@@ -82,6 +85,8 @@ def frozen_image(
             yield "vectors", lambda: (block.data for block in vectors.blocks(_ROWS_A_BLOCK))
             yield "cache", lambda: _encoded_cache(removed)
             yield "kept", lambda: _encoded_cache(kept)
+            for name, measured in calibration.items():
+                yield name, partial(iter, (measured,))
             for name, content in text.files().items():
                 yield f"{_TEXT}{name}", partial(releasing, (content,), maps_behind((content,)))
 
@@ -93,21 +98,30 @@ def _encoded_cache(cached: Iterable[tuple[bytes, NDArray[np.float32]]]) -> Itera
         yield encode_stream((name, vector.astype("<f4").tobytes()))
 
 
-def restore(snapshot: SnapshotFile, analyzer: Analyzer, *, max_cached_bytes: int) -> IndexState:
+def restore(
+    snapshot: SnapshotFile, analyzer: Analyzer, cache: VectorCache, noise: RowNoise
+) -> IndexState:
     """Returns the index inside a snapshot, without any embedding call.
 
     The text half is built anew from the stored chunks if it was made by another analysis.
 
+    Args:
+        snapshot: Open; it stays so.
+        analyzer: Chain for texts and queries.
+        cache: Empty; for the vectors of removed chunks.
+        noise: Empty.
     Raises:
         SnapshotCorrupt: a checksum is wrong, or the parts do not fit together.
     """
     try:
-        return _restored(snapshot, analyzer, max_cached_bytes)
+        return _restored(snapshot, analyzer, cache, noise)
     except (ValueError, TypeError, msgpack.UnpackException) as error:
         raise SnapshotCorrupt(str(snapshot.path), f"parts do not fit together: {error}") from None
 
 
-def _restored(snapshot: SnapshotFile, analyzer: Analyzer, max_cached_bytes: int) -> IndexState:
+def _restored(
+    snapshot: SnapshotFile, analyzer: Analyzer, cache: VectorCache, noise: RowNoise
+) -> IndexState:
     info = snapshot.header.info
     files = [IndexedFile(*each) for each in decode_files(snapshot.view("files"))]
     rows = sorted(chain.from_iterable(file.rows for file in files))
@@ -120,16 +134,22 @@ def _restored(snapshot: SnapshotFile, analyzer: Analyzer, max_cached_bytes: int)
         # Much was removed: numbering the rows anew gives the memory of the gaps back.
         new_rows = {row: number for number, row in enumerate(rows)}
         files = [replace(file, rows=tuple(map(new_rows.__getitem__, file.rows))) for file in files]
-        block, rows, same_text = block[rows], list(range(len(rows))), False
+        block, same_text = block[rows], False
+        kept_rows, rows = rows, list(range(len(rows)))
+    else:
+        kept_rows = None
 
     table = ChunkTable.of(files)
     state = IndexState(
         table=table,
         vectors=VectorIndex.from_stored_block(block, rows),
         text=_restored_text(snapshot, analyzer, table, same_text=same_text),
-        cache=_restored_cache(snapshot, info.identity.dim, max_cached_bytes),
+        cache=cache,
+        noise=noise,
         revision=info.revision,
     )
+    _fill(cache, snapshot, info.identity.dim)
+    restore_calibration(snapshot, state, kept_rows)
     # Every byte was read to verify it, and of most nothing is needed any more, or only seldom.
     snapshot.release()
     return state
@@ -165,8 +185,7 @@ def _restored_text(
     return text
 
 
-def _restored_cache(snapshot: SnapshotFile, dim: int, max_bytes: int) -> VectorCache:
-    cache = VectorCache(max_bytes)
+def _fill(cache: VectorCache, snapshot: SnapshotFile, dim: int) -> None:
     for name, put in (("cache", cache.put), ("kept", cache.keep)):
         if name not in {part.name for part in snapshot.header.parts}:
             continue
@@ -175,4 +194,3 @@ def _restored_cache(snapshot: SnapshotFile, dim: int, max_bytes: int) -> VectorC
             if len(data) != dim * np.dtype("<f4").itemsize:
                 raise ValueError("wrong number of vectors")
             put(content_hash, np.frombuffer(data, "<f4"))
-    return cache

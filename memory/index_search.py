@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from memory.calibration import NEUTRAL
 from memory.fusion import TextSide, VectorSide, Weights, fuse
 from memory.grouping import Grouping, best_of_files
 from memory.messages import Hit
@@ -40,7 +41,6 @@ class SearchRules:
 
     weights: Weights
     floor: float
-    noise: float
     orama: OramaRanking | None = None
     """Takes the place of the other rules."""
 
@@ -54,6 +54,7 @@ class _Found(NamedTuple):
     score: float
     text_score: float
     vector_score: float
+    noise: float = 0.0
 
 
 def find_hits(
@@ -79,6 +80,17 @@ def find_hits(
     return _hits(state, found, query, terms, analyzer)
 
 
+def best_level(
+    state: IndexState,
+    analyzer: Analyzer,
+    rules: SearchRules,
+    text: str,
+    vector: NDArray[np.float32] | None,
+) -> float:
+    """Returns the level of the best answer to a text, see ``fusion``, before it is calibrated."""
+    return _Ranker(state, analyzer, rules).level(text, vector)
+
+
 class _Ranker:
     """The steps of one search over one state."""
 
@@ -98,11 +110,17 @@ class _Ranker:
             fused, terms, _cut = self._fused(query.text, unit, _WIDENING * limit)
             kept = best_of_files(self._state.table, fused, query.limit)
         texts, vectors = fused.text_scores, fused.vector_scores
+        noise = self._state.noise.take(fused.rows[[ranked[-1] for ranked in kept.kept]]).tolist()
         found = [
-            _Found(path, position, -below_zero, float(texts[number]), float(vectors[number]))
-            for below_zero, path, position, number in kept.kept
+            _Found(path, position, -below_zero, float(texts[number]), float(vectors[number]), each)
+            for (below_zero, path, position, number), each in zip(kept.kept, noise, strict=True)
         ]
         return _hits(self._state, found, query, terms, self._analyzer)
+
+    def level(self, text: str, vector: NDArray[np.float32] | None) -> float:
+        """Returns the level of the best candidate."""
+        unit = _unit(vector) if vector is not None and self._rules.weights.vector else None
+        return self._fused(text, unit, _MIN_CANDIDATES)[0].level
 
     def _fused(
         self, text: str, unit: NDArray[np.float32] | None, limit: int
@@ -117,7 +135,8 @@ class _Ranker:
             vectors,
             weights=rules.weights,
             floor=rules.floor,
-            noise=rules.noise,
+            noise=self._state.noise.base,
+            threshold=self._state.threshold_of(rules.weights) or NEUTRAL,
         )
         cut = any(side is not None and len(side.rows) >= limit for side in (texts, vectors))
         return fused, texts.terms if texts else terms_of(self._analyzer, text), cut
@@ -129,7 +148,8 @@ class _Ranker:
         if unit is None:
             return None
         also = texts.rows if texts is not None else None
-        return VectorSide(*self._state.vectors.search(unit, limit=limit, also=also))
+        rows, similarities = self._state.vectors.search(unit, limit=limit, also=also)
+        return VectorSide(rows, similarities, self._state.noise.take(rows))
 
 
 def _as_orama(
@@ -191,7 +211,7 @@ def _hits(
 
 
 def _hit(state: IndexState, found: _Found, snippets: Snippets | None) -> Hit:
-    path, position, score, text_score, vector_score = found
+    path, position, score, text_score, vector_score, noise = found
     packed = state.table[path].packed
     headlines, content, start_line, end_line = packed.section(position)
     snippet = snippets.of(content) if snippets is not None else ""
@@ -208,4 +228,5 @@ def _hit(state: IndexState, found: _Found, snippets: Snippets | None) -> Hit:
         snippet,
         summary.mtime_ns,
         summary.size,
+        noise,
     )

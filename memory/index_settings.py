@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from memory.fusion import Weights
+from memory.index_search import SearchRules
 from memory.vector_cache import DEFAULT_MAX_BYTES
 
 if TYPE_CHECKING:
@@ -39,7 +40,16 @@ class IndexSettings:
             workspace=workspace,
         )
 
-    def orama(self, language: str) -> OramaRanking | None:
+    def rules(self, language: str, *, floor: float) -> SearchRules:
+        """Returns how the sides become one score.
+
+        Args:
+            language: Of the text index.
+            floor: Least cosine that means anything with the model.
+        """
+        return SearchRules(self.weights, max(self.min_similarity, floor), self._orama(language))
+
+    def _orama(self, language: str) -> OramaRanking | None:
         """Returns what ranks as Orama does; None with absolute scores."""
         if self.scoring != "orama":
             return None

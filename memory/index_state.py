@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memory.chunk_table import ChunkTable, IndexedFile, text_rows
+from memory.text_index import TextIndex
 from memory.vector_index import VectorIndex
 
 if TYPE_CHECKING:
@@ -14,10 +15,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from memory.analysis import Analyzer
+    from memory.calibration import Threshold
     from memory.file_diff import FileDiff
+    from memory.fusion import Weights
     from memory.posting_lists import Segment
     from memory.records import PackedFile
-    from memory.text_index import TextIndex
+    from memory.row_noise import RowNoise
     from memory.vector_cache import VectorCache
 
 
@@ -31,7 +35,26 @@ class IndexState:
     text: TextIndex
     cache: VectorCache
     """Vectors of texts that no row holds."""
+    noise: RowNoise
     revision: int
+    threshold: Threshold | None = None
+    """None until it was measured."""
+
+    @classmethod
+    def empty(
+        cls, analyzer: Analyzer, dim: int, cache: VectorCache, noise: RowNoise, *, revision: int
+    ) -> IndexState:
+        """Returns the state of an index without a file; ``dim`` 0 if nobody knows it yet."""
+        table, vectors, text = ChunkTable(), VectorIndex(dim), TextIndex(analyzer)
+        return cls(table, vectors, text, cache, noise, revision)
+
+    def threshold_of(self, weights: Weights) -> float | None:
+        """Returns the level that prompts about something else do not reach, in (0, 1).
+
+        None if it was not measured with these weights.
+        """
+        known = self.threshold
+        return known.level if known is not None and known.weights == weights else None
 
     def replace_file(
         self, path: str, packed: PackedFile | None, change: FileDiff, block: NDArray[np.float32]
@@ -104,6 +127,7 @@ class IndexState:
     ) -> None:
         """Writes everything but the texts."""
         self.vectors.put(new_rows, block)
+        self.noise.put(new_rows, block)
         self.table.replace(path, after)
         for row in new_rows:
             self.cache.discard(self.table.hash_of(row))

@@ -194,6 +194,8 @@ class Hit:
     """Modification time of the file when it was indexed."""
     size: int
     """Bytes of the file when it was indexed."""
+    noise: float = 0.0
+    """Cosine of the chunk with texts that have nothing to do with it, in [0, 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +207,8 @@ class SearchResult:
     revision: int
     degraded: str
     """Why only one side answered (``no query embedding``); empty if both did."""
+    threshold: float | None = None
+    """Level in (0, 1) from which on an answer scores more than 0.55; None if not measured yet."""
 
 
 @dataclass(frozen=True, slots=True)

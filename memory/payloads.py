@@ -30,6 +30,7 @@ class HitPayload(TypedDict):
     score: float
     text_score: float
     vector_score: float
+    noise: float
     snippet: str
     last_modified: str
     fresh: bool
@@ -45,6 +46,8 @@ class SearchPayload(TypedDict):
     """Seconds since the index was written to disk; 0 if the daemon answered."""
     degraded: str
     """Why only one side answered; empty if both did."""
+    threshold: float | None
+    """Level from which on an answer scores more than 0.55; null if not measured yet."""
     hits: list[HitPayload]
 
 
@@ -170,6 +173,7 @@ def search_payload(
             "score": float(hit.score),
             "text_score": float(hit.text_score),
             "vector_score": float(hit.vector_score),
+            "noise": float(hit.noise),
             "snippet": hit.snippet,
             "last_modified": iso_time(hit.mtime_ns),
             "fresh": hit.path in fresh_paths,
@@ -181,6 +185,7 @@ def search_payload(
         "source": source,
         "age_s": age_s,
         "degraded": result.degraded,
+        "threshold": result.threshold,
         "hits": hits,
     }
 

@@ -42,6 +42,8 @@ def search_markdown(answer: SearchPayload, *, explain: bool = False) -> str:
     lines[0] += f" \u2014 {source_line(answer['source'], answer['age_s'])}"
     if answer["degraded"]:
         lines += ["", f"Only part of the search ran: {sanitize_cell(answer['degraded'])}"]
+    if explain:
+        lines += ["", _calibration(answer["threshold"])]
     for path in paths:
         lines += ["", f"## `{sanitize_path(path)}`"]
         for hit in (hit for hit in hits if hit["path"] == path):
@@ -87,13 +89,20 @@ def source_line(source: Source, age_s: float) -> str:
     return f"source: {source}" + ("" if source == "daemon" else f", written {_age(age_s)} ago")
 
 
+def _calibration(threshold: float | None) -> str:
+    if threshold is None:
+        return "Scores are not calibrated yet."
+    return f"Calibrated: a level of {threshold:.3f}, noise or less, scores 0.55."
+
+
 def _hit_lines(hit: HitPayload, *, explain: bool) -> Iterator[str]:
     place = f"{sanitize_path(hit['path'])}:{hit['start_line']}-{hit['end_line']}"
     stale = "" if hit["fresh"] else " (changed since it was indexed)"
     yield f"- **{hit['score']:.2f}** `{place}`{stale}"
     yield f"  `{sanitize_code(hit['headlines'], _HEADLINES_CHARACTERS)}`"
     if explain:
-        yield f"  text {hit['text_score']:.3f}, vector {hit['vector_score']:.3f},"
+        vector = f"vector {hit['vector_score']:.3f} (noise {hit['noise']:.3f})"
+        yield f"  text {hit['text_score']:.3f}, {vector},"
         yield f"  last modified {hit['last_modified']}"
     snippet = sanitize_cell(hit["snippet"], _SNIPPET_CHARACTERS)
     if snippet:

@@ -51,6 +51,8 @@ WORD = regex.compile(
 )
 """A word, or in group ``spaceless`` a run without spaces, or in group ``emoji`` one emoji."""
 
+_PAIR = regex.compile(rf"(?V1){_SPACELESS}.+", regex.DOTALL)
+
 _SPLIT_JOINERS = re.compile(f"({_JOINER})")
 _CAMEL_BORDER = regex.compile(r"(?<=[\p{Ll}\d])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll}{2})")
 _NUMBERED = re.compile(r"([^\W\d_]{2,})\d+")
@@ -59,6 +61,17 @@ _PLAIN_RUN = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\u30fc\uac00-\ud7a3
 _CLUSTER = regex.compile(r"\X")
 _CACHED_CLUSTERS = 1 << 14
 _folded_cluster = lru_cache(_CACHED_CLUSTERS)(folded_cluster)
+
+
+def is_pair(term: str) -> bool:
+    """Tells whether a term is a pair of characters of a run without spaces."""
+    return not term.isascii() and _PAIR.match(term) is not None
+
+
+def num_runs(text: str) -> int:
+    """Returns the number of runs without spaces that have a pair of characters."""
+    runs = (match["spaceless"] for match in WORD.finditer(text))
+    return sum(run is not None and len(characters(run)[1]) > 1 for run in runs)
 
 
 def joined(word: str) -> str:

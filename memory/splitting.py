@@ -67,13 +67,15 @@ def split(content: str, frame: str, limits: TokenLimits) -> list[tuple[int, int]
 
 def _parts(content: str, budget: int, count: TokenCounter) -> Iterator[tuple[int, int]]:
     pieces = list(_pieces(content, budget, count))
-    start = num_repeated = index = 0
+    start = num_repeated = index = last_end = 0
     while index < len(pieces):
         index = _part_end(pieces, index, budget - num_repeated)
         end = pieces[index - 1].end
         trimmed = _trimmed(content, start, end)
-        if trimmed[0] < trimmed[1]:
+        # A part of blanks behind what it repeats would say nothing new.
+        if trimmed[1] > max(trimmed[0], last_end):
             yield trimmed
+            last_end = trimmed[1]
         start = _overlap_start(content, start, end)
         num_repeated = count(content[start:end])
         if num_repeated > budget // 4:

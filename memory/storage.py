@@ -54,7 +54,7 @@ class StorageStatus:
     is_complete: bool
     """Whether snapshot and journal together hold every change."""
     needs_save: bool
-    """Whether a snapshot is due: they do not, or the journal is long."""
+    """Whether a snapshot is due: they do not, the journal is long, or scores were calibrated."""
     trouble: str = ""
     """Why they do not, if the disk refused."""
 
@@ -90,6 +90,7 @@ class IndexStorage:
         self._index = index
         self._disk = disk or OsDisk()
         self._saved_revision, self._saved_at = saved_revision, saved_at
+        self._saved_threshold = index.threshold
         self._snapshot_bytes = _size(data / SNAPSHOT_NAME)
         self._trouble = ""
         self.changing = threading.Lock()
@@ -117,7 +118,7 @@ class IndexStorage:
             saved_at=self._saved_at,
             journal_bytes=num_bytes,
             is_complete=is_complete,
-            needs_save=not is_complete or is_long,
+            needs_save=not is_complete or is_long or self._index.threshold != self._saved_threshold,
             trouble="" if is_complete else self._trouble,
         )
 
@@ -157,6 +158,7 @@ class IndexStorage:
         try:
             with self._index.frozen() as parts:
                 self._waiting = [] if self._journal is None else None
+                threshold = self._index.threshold
                 self.changing.release()
                 try:
                     path = self._data / SNAPSHOT_NAME
@@ -164,6 +166,7 @@ class IndexStorage:
                 finally:
                     self.changing.acquire()
             self._note_saved(parts.info.revision, now)
+            self._saved_threshold = threshold
         finally:
             self._waiting = None
             self.changing.release()

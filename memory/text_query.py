@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from memory.segmentation import is_pair, num_runs
 from memory.term_impacts import K1, Boosts
 from memory.top_documents import QueryTerm
 
@@ -80,8 +81,10 @@ def search(collection: Collection, analyzer: Analyzer, text: str, *, limit: int)
             idfs[term], single = collection.look_up(term, ALL_FIELDS)
             if single is not None:
                 wanted.append(single)
-    best_possible = sum(_best_possible(word, idfs) or collection.idf(0) for word in words)
-    best_possible *= _MOST_OF_A_FIELD
+    worths = [_best_possible(word, idfs) or collection.idf(0) for word in words]
+    best_possible = _MOST_OF_A_FIELD * sum(worths)
+    if not text.isascii():
+        best_possible -= _MOST_OF_A_FIELD * _counted_twice(words, worths, num_runs(text))
     wanted += _path_beginnings(collection, analyzer.last_word(text), idfs)
     rows, scores = collection.best(wanted, limit)
     return TextHits(rows, scores, best_possible, (*terms, *chain.from_iterable(continued.values())))
@@ -171,6 +174,20 @@ def _path_beginnings(
     terms = collection.terms_with_prefix("path", prefix, _MAX_PREFIX_TERMS)
     found = [collection.look_up(term, _PATH_BEGINNINGS) for term in terms if term not in known]
     return [term for _, term in found if term is not None]
+
+
+def _counted_twice(
+    words: Sequence[tuple[str, ...]], worths: Sequence[float], num_runs: int
+) -> float:
+    """Returns what pairs of characters are worth beyond what covers their runs.
+
+    Pairs overlap: half as many as there are characters cover all of them, and many of the others
+    span two words that stand together in no other text.
+    """
+    pairs = [worth for word, worth in zip(words, worths, strict=True) if is_pair(word[0])]
+    if not pairs:
+        return 0.0
+    return sum(pairs) * max(0.0, 1 - (len(pairs) + num_runs) / (2 * len(pairs)))
 
 
 def _best_possible(word: Sequence[str], idfs: Mapping[str, float]) -> float:

@@ -101,6 +101,11 @@ class VectorIndex:
         return len(self._live)
 
     @property
+    def size(self) -> int:
+        """Number of rows, free ones included."""
+        return len(self._store)
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the values as they are held, float32 or float16."""
         return self._store.dtype

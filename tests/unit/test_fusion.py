@@ -18,9 +18,11 @@ def text_side(scores: dict[int, float], best_possible: float = 10.0) -> TextSide
     )
 
 
-def vector_side(similarities: dict[int, float]) -> VectorSide:
+def vector_side(similarities: dict[int, float], noise: float = 0.2) -> VectorSide:
     return VectorSide(
-        np.array(list(similarities), np.int64), np.array(list(similarities.values()), np.float32)
+        np.array(list(similarities), np.int64),
+        np.array(list(similarities.values()), np.float32),
+        np.full(len(similarities), noise, np.float32),
     )
 
 
@@ -34,18 +36,22 @@ def fused(
     *,
     weights: Weights | None = None,
     floor: float = 0.3,
-    noise: float = 0.2,
+    threshold: float = 0.55,
 ) -> dict[int, float]:
     weights = weights or Weights()
     if text is not None and vectors is not None and weights.text:
         vectors = behind(text, vectors)
-    return scores_of(fuse(text, vectors, weights=weights, floor=floor, noise=noise))
+    hits = fuse(text, vectors, weights=weights, floor=floor, noise=0.2, threshold=threshold)
+    return scores_of(hits)
 
 
 def behind(text: TextSide, vectors: VectorSide) -> VectorSide:
     """Puts the rows of the text side first; cosines that a test does not give are zero."""
-    known = dict(zip(vectors.rows.tolist(), vectors.similarities.tolist(), strict=True))
-    return vector_side(dict.fromkeys(text.rows.tolist(), 0.0) | known)
+    values = zip(vectors.similarities.tolist(), vectors.noise.tolist(), strict=True)
+    known = dict(zip(vectors.rows.tolist(), values, strict=True))
+    both = dict.fromkeys(text.rows.tolist(), (0.0, 0.2)) | known
+    similarities, noise = np.array(list(both.values()), np.float32).reshape(-1, 2).T
+    return VectorSide(np.array(list(both), np.int64), similarities, noise)
 
 
 def test_scores_of_a_small_example_worked_out_by_hand():
@@ -53,12 +59,48 @@ def test_scores_of_a_small_example_worked_out_by_hand():
 
     c = .8, .4, 0 and v = (cos - .2) / .8 = .25, .75, .5, so 1 - (1-c)(1-v) = .85, .85, .5: the
     level is .85. r = half of each side divided by its maximum: (1 + .5)/2, (.5 + 1)/2, (0 + .75)/2.
+    The third has half of the best; three quarters would be .55.
     """
     found = fused(text_side({1: 8, 2: 4}), vector_side({1: 0.4, 2: 0.8, 3: 0.6}))
 
-    assert found == pytest.approx(
-        {1: math.sqrt(0.75) * 0.85, 2: math.sqrt(0.75) * 0.85, 3: math.sqrt(0.375) * 0.85}, rel=1e-6
+    third = math.sqrt(0.5) * 0.55 / math.sqrt(0.75)
+    assert found == pytest.approx({1: 0.85, 2: 0.85, 3: third}, rel=1e-6)
+
+
+def test_a_level_below_the_floor_is_shared_by_rank():
+    """c = .2, .1, v = 0 as the cosines are at the noise: the level is .2, r = 1/2, 1/4."""
+    found = fused(text_side({1: 2, 2: 1}), vector_side({1: 0.2, 2: 0.2}, noise=0.2))
+
+    # Both have the same cosine: r = (1 + 1)/2 and (.5 + 1)/2.
+    assert found == pytest.approx({1: 0.2, 2: 0.2 * math.sqrt(0.75)}, rel=1e-6)
+
+
+def test_the_threshold_is_where_the_scores_of_answers_begin():
+    text = text_side({1: 4})
+
+    assert fused(text, None, threshold=0.4) == pytest.approx({1: 0.55})
+    assert fused(text, None, threshold=0.8) == pytest.approx({1: 0.275})
+    # Half way from the threshold to one.
+    assert fused(text, None, threshold=0.2) == pytest.approx({1: 0.55 + 0.45 * 0.25})
+
+
+def test_cosines_count_less_where_all_texts_resemble_one_another():
+    """Row 2 has the greater cosine, but half of it is noise."""
+    noisy = VectorSide(
+        np.array([1, 2]), np.array([0.5, 0.6], np.float32), np.array([0.2, 0.55], np.float32)
     )
+    hits = fuse(None, noisy, weights=Weights(), floor=0.3, noise=0.2)
+
+    # v = .3/.8, .05/.8; what ranks are the cosines without the noise beyond .2: .5, .25.
+    level = 0.3 / 0.8
+    assert scores_of(hits) == pytest.approx({1: level, 2: level * math.sqrt(0.5)}, rel=1e-5)
+    assert hits.level == pytest.approx(level, rel=1e-5)
+
+
+def test_a_cosine_within_the_noise_of_its_row_is_no_hit():
+    side = VectorSide(np.array([1]), np.array([0.6], np.float32), np.array([0.6], np.float32))
+
+    assert scores_of(fuse(None, side, weights=Weights(), floor=0.3, noise=0.2)) == {}
 
 
 def test_weights_are_shares_worked_out_by_hand():
@@ -68,9 +110,8 @@ def test_weights_are_shares_worked_out_by_hand():
     )
 
     level = max(1 - 0.2 * 0.75 ** (1 / 3), 1 - 0.25 ** (1 / 3))
-    assert found == pytest.approx(
-        {1: math.sqrt(3.5 / 4) * level, 2: math.sqrt(1 / 4) * level}, rel=1e-6
-    )
+    second = math.sqrt(1 / 3.5) * 0.55 / math.sqrt(0.75)
+    assert found == pytest.approx({1: level, 2: second}, rel=1e-6)
 
 
 def test_the_weaker_side_counts_less_whichever_it_is():
@@ -160,28 +201,33 @@ PERCENT = st.integers(1, 100).map(lambda percent: percent / 100)
 SIDE = st.dictionaries(st.integers(0, 30), PERCENT, max_size=20)
 
 
-@given(SIDE, SIDE, st.floats(0, 4), st.floats(0.1, 4), st.floats(0, 0.9))
+@given(SIDE, SIDE, st.floats(0, 4), st.floats(0.1, 4), st.floats(0.05, 0.9))
 def test_scores_stay_between_zero_and_one_and_keep_the_order_of_the_weighted_sum(
-    texts, similarities, text_weight, vector_weight, noise
+    texts, similarities, text_weight, vector_weight, threshold
 ):
     found = fused(
         text_side(texts, best_possible=0.8),
         vector_side(similarities),
         weights=Weights(text_weight, vector_weight),
         floor=0.0,
-        noise=noise,
+        threshold=threshold,
     )
 
     assert all(0 <= score <= 1 for score in found.values())
     texts = texts if text_weight else {}
+    # A text hit whose cosine is not given has none.
+    above_noise = {
+        row for row, cosine in similarities.items() if np.float32(cosine) > np.float32(0.2)
+    }
+    assert set(found) == set(texts) | above_noise
+    cosines = {row: similarities.get(row, 0) for row in found}
     total, most_text = text_weight + vector_weight, max(texts.values(), default=1)
-    most_vector = max(similarities.values(), default=1)
+    most_vector = max(cosines.values(), default=0) or 1
     sums = {
         row: text_weight / total * texts.get(row, 0) / most_text
-        + vector_weight / total * similarities.get(row, 0) / most_vector
+        + vector_weight / total * cosines[row] / most_vector
         for row in found
     }
-    assert set(found) == set(texts) | set(similarities)
-    best = max(found, key=lambda row: sums[row], default=None)
-    if best is not None:
-        assert found[best] == pytest.approx(max(found.values()), rel=1e-6)
+    ranked = sorted(found, key=lambda row: -sums[row])
+    scores = [found[row] for row in ranked]
+    assert scores == pytest.approx(sorted(scores, reverse=True), rel=1e-5)

@@ -80,7 +80,7 @@ def test_touching_a_file_changes_its_metadata_alone(index, embedder, monkeypatch
     assert embedder.num_calls == 2
     assert len(embedder.texts) == 50
     assert (result.num_added, result.num_removed, result.num_kept) == (0, 0, 50)
-    assert index.file("a.md").mtime_ns == 99
+    assert index.chunks("a.md")[0].mtime_ns == 99
     assert dump(index) == before
 
 
@@ -253,7 +253,7 @@ def test_a_blank_file_is_known(index, embedder):
     """SPEC C6."""
     put(index, embedder, parsed("blank.md"))
 
-    assert index.file("blank.md").num_chunks == 0
+    assert index.chunks("blank.md")[0].num_chunks == 0
     assert index.chunks("blank.md")[1] == ()
     assert index.status().num_files == 1
 
@@ -262,9 +262,9 @@ def test_files_are_found_by_any_unicode_spelling(index, embedder):
     """SPEC W2."""
     put(index, embedder, parsed("caf\u00e9.md", ["Word."]))
 
-    assert index.file("cafe\u0301.md").path == "caf\u00e9.md"
+    assert index.chunks("cafe\u0301.md")[0].path == "caf\u00e9.md"
     assert index.chunks("cafe\u0301.md")[1][0].content == "Word."
-    assert index.file("cafe.md") is None
+    assert index.chunks("cafe.md") is None
     assert index.chunks("cafe.md") is None
 
 

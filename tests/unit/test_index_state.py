@@ -9,6 +9,7 @@ from memory.chunk_table import ChunkTable, IndexedFile
 from memory.file_diff import diff
 from memory.index_state import IndexState
 from memory.records import pack_file
+from memory.row_noise import RowNoise
 from memory.text_index import TextIndex
 from memory.vector_cache import VectorCache
 from memory.vector_index import VectorIndex
@@ -17,7 +18,9 @@ from tests.unit.building import ENGLISH, parsed
 
 @pytest.fixture
 def state():
-    return IndexState(ChunkTable(), VectorIndex(4), TextIndex(ENGLISH), VectorCache(), revision=0)
+    return IndexState(
+        ChunkTable(), VectorIndex(4), TextIndex(ENGLISH), VectorCache(), RowNoise(0.1), revision=0
+    )
 
 
 def replace_file(state: IndexState, path: str, contents: list[str] | None) -> None:

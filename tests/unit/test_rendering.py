@@ -17,6 +17,7 @@ def hit(path="wiki/a.md", score=0.88, **changes):
         "score": score,
         "text_score": 0.5,
         "vector_score": 0.75,
+        "noise": 0.2,
         "snippet": "Met in Atlanta.",
         "last_modified": "2026-05-12T12:00:00Z",
         "fresh": True,
@@ -24,8 +25,15 @@ def hit(path="wiki/a.md", score=0.88, **changes):
     }
 
 
-def answer(*hits, degraded="", source="disk"):
-    return {"query": "q", "source": source, "age_s": 65, "degraded": degraded, "hits": list(hits)}
+def answer(*hits, degraded="", source="disk", threshold=None):
+    return {
+        "query": "q",
+        "source": source,
+        "age_s": 65,
+        "degraded": degraded,
+        "threshold": threshold,
+        "hits": list(hits),
+    }
 
 
 def test_hits_are_grouped_by_file_with_score_citation_headlines_and_snippet():
@@ -61,7 +69,11 @@ def test_a_changed_file_a_degraded_search_and_no_hit_are_said():
 def test_explain_shows_both_sides():
     text = search_markdown(answer(hit()), explain=True)
 
-    assert "text 0.500, vector 0.750" in text
+    assert "text 0.500, vector 0.750 (noise 0.200)" in text
+    assert "not calibrated yet" in text
+    calibrated = search_markdown(answer(hit(), threshold=0.25), explain=True)
+    assert "a level of 0.250" in calibrated
+    assert "level" not in search_markdown(answer(hit(), threshold=0.25))
 
 
 def test_nothing_from_a_file_is_live_in_any_answer():

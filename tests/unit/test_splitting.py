@@ -153,6 +153,7 @@ AWKWARD = st.lists(
 @given(content=AWKWARD.map(str.strip), max_tokens=st.integers(32, 80))
 @example(content="\n" * 600 + "a", max_tokens=32)
 @example(content="a" + " " * 5000 + "b", max_tokens=32)
+@example(content="word" + " " * 252 + "!?" + " " * 252 + "word", max_tokens=46)
 @settings(max_examples=100, deadline=None)
 def test_parts_fit_are_in_order_and_lose_nothing(count, content, max_tokens):
     """FAULTS 44."""

@@ -1,5 +1,6 @@
 """Does the lexical index find what it holds, after any history, for any query?"""
 
+import math
 import time
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.analysis import Analyzer
+from memory.term_impacts import K1
 from memory.text_index import TextIndex, TextRow
 from memory.text_query import MAX_QUERY_TERMS
 
@@ -254,6 +256,21 @@ def test_unknown_words_lower_the_share_of_the_best_possible_score():
     )
 
     assert half_known < known / 2
+
+
+def test_pairs_that_span_two_words_are_not_held_against_a_text_without_spaces():
+    """Two of their three pairs cover four characters, whether these stand together or not."""
+    others = [text_row(row, "\u5929\u6c14") for row in (2, 3)]
+    index = index_of(text_row(1, "\u5317\u4eac \u5929\u6c14"), *others)
+
+    together, apart = (
+        index.search(text, limit=1)
+        for text in ("\u5317\u4eac\u5929\u6c14", "\u5317\u4eac \u5929\u6c14")
+    )
+
+    rare, frequent, unseen = (math.log(1 + (3 - n + 0.5) / (n + 0.5)) for n in (1, 3, 0))
+    assert together.best_possible == pytest.approx((K1 + 1) * (rare + frequent + unseen) * 4 / 6)
+    assert apart.best_possible == pytest.approx((K1 + 1) * (rare + frequent))
 
 
 def test_parts_of_a_compound_are_not_held_against_prose():
