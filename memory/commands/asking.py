@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memory.daemon_client import request
@@ -36,6 +37,9 @@ def ask(options: Options, from_disk: Callable[[], Answer], **args: object) -> tu
         pass
     else:
         return answer, source_line("daemon", 0)
+    # OpenBLAS, loaded with numpy and with FAISS, starts a thread a core: 0.1 s of processor time.
+    # One answer has nothing to share out.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from memory.disk import index_age_s  # noqa: PLC0415 - not needed beside a daemon
 
     return from_disk(), source_line("disk", index_age_s(options.data, options.now_s))

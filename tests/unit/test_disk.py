@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import subprocess
 import sys
 import unicodedata
 
@@ -270,3 +271,101 @@ def test_the_saved_language_answers_whatever_is_configured_by_now(saved, tmp_pat
     assert main(["search", "contacts", "--json"]) == 0
     (hit,) = json.loads(capsys.readouterr().out)["hits"]
     assert hit["path"] == "wiki/people/alice.md"
+
+
+# Import names of what a search from disk may use; all else would only cost it time.
+NEEDED = {
+    "Stemmer",
+    "annotated_types",
+    "faiss",
+    "memory",
+    "msgpack",
+    "numpy",
+    "packaging",
+    "pydantic",
+    "pydantic_core",
+    "regex",
+    "typing_extensions",
+    "typing_inspection",
+    "whoosh",
+    "yaml",
+}
+# Parts of the standard library that take long, and modules of our own that only others need.
+NEEDLESS = {
+    "asyncio",
+    "concurrent",
+    "multiprocessing",
+    "unittest",
+    "xml",
+    "memory.bulk",
+    "memory.clock",
+    "memory.front_matter",
+    "memory.index_opening",
+    "memory.markdown",
+    "memory.mounts",
+    "memory.orama_scoring",
+    "memory.outbox",
+    "memory.splitting",
+    "memory.template",
+    "memory.workspace",
+}
+SEARCH_WITHOUT_MODEL = """
+import json, os, sys
+at_start = set(sys.modules)
+import memory.disk
+def embedded(model, text):
+    import numpy as np
+    return np.full(model.dim, model.dim**-0.5, np.float32), ""
+memory.disk._embed = embedded
+from memory.cli import main
+code = main(["search", "Acme", "--data", sys.argv[1], "--config", sys.argv[2]])
+print(json.dumps({
+    "code": code,
+    "imported": sorted(set(sys.modules) - at_start),
+    "num_threads": len(os.listdir("/proc/self/task")) if os.path.exists("/proc/self/task") else 1,
+}))
+"""
+
+
+@pytest.fixture
+def cold_search(saved, tmp_path):
+    """Output of a search in a process of its own, and what that process knows of itself."""
+    config = tmp_path / "config.yml"
+    config.write_text("memory: {embeddings: {provider: local}, language: english}\n")
+    environment = {key: value for key, value in os.environ.items() if "OPENBLAS" not in key}
+    done = subprocess.run(
+        [sys.executable, "-c", SEARCH_WITHOUT_MODEL, str(saved), str(config)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    *answer, facts = done.stdout.splitlines()
+    return "\n".join(answer), json.loads(facts)
+
+
+def roots(modules):
+    """Returns the import names of packages; Cython and SWIG make modules that are no files."""
+    made = ("_cython_", "cython_runtime", "swig_runtime_data", "_sysconfigdata_", "_distutils_hack")
+    return {name.partition(".")[0] for name in modules if not name.startswith(made)}
+
+
+@pytest.mark.slow
+def test_a_cold_search_imports_only_what_it_needs(cold_search):
+    """Most of its time is spent on imports."""
+    answer, facts = cold_search
+
+    assert facts["code"] == 0
+    assert "wiki/people/alice.md" in answer
+    assert {"faiss", "numpy", "pydantic", "whoosh"} <= roots(facts["imported"])
+    assert roots(facts["imported"]) - set(sys.stdlib_module_names) <= NEEDED
+    assert NEEDLESS & set(facts["imported"]) == set()
+
+
+@pytest.mark.slow
+def test_a_cold_search_starts_no_threads(cold_search):
+    """Those of the linear algebra libraries would cost as much as numpy's import."""
+    answer, facts = cold_search
+
+    assert "wiki/people/alice.md" in answer
+    assert facts["num_threads"] == 1
