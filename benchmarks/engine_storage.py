@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -15,7 +13,7 @@ import engine_corpus
 import engine_index
 from engine_figures import Findings, Target
 from engine_peers import write_synced
-from measuring import median_seconds, memory_now, peak_mb_during, resident_mb, seconds
+from measuring import cold_seconds, median_seconds, memory_now, peak_mb_during, resident_mb, seconds
 
 from memory.messages import Query
 
@@ -35,12 +33,11 @@ COLD_CHUNKS = 10_000
 _WARM_CHUNKS = 2_000
 # The command as it is, but for the model: it would take longer than everything else together.
 _COMMAND_WITHOUT_MODEL = """
-import memory.providers.factory as factory
-class Given:
-    def embed_query(self, text):
-        import numpy as np
-        return np.full(384, 384**-0.5, np.float32)
-factory.open_embedder = lambda info: Given()
+import memory.disk
+def given(model, text):
+    import numpy as np
+    return np.full(model.dim, model.dim**-0.5, np.float32), ""
+memory.disk._embed = given
 from memory.cli import main
 raise SystemExit(main())
 """
@@ -180,9 +177,9 @@ def cold_search(folder: Path, material: Material) -> Findings:
     findings = Findings()
     findings.add(
         f"cold search by command line at {small.num_chunks:,}, without the model",
-        median_seconds(lambda: _python("-c", _COMMAND_WITHOUT_MODEL, *words), REPEATS),
+        cold_seconds(["-c", _COMMAND_WITHOUT_MODEL, *words], folder, REPEATS),
         "s",
-        anchor=("python -c pass", median_seconds(lambda: _python("-c", "pass"), REPEATS)),
+        anchor=("python -c pass", cold_seconds(["-c", "pass"], folder, REPEATS)),
         target=Target(most=0.5),
     )
     return findings
@@ -205,7 +202,3 @@ def _filled(material: Material) -> MemoryIndex:
 def _ask(index: MemoryIndex, queries: list[str]) -> None:
     for text, vector in zip(queries, engine_corpus.query_vectors(queries), strict=True):
         index.search(Query(text, LIMIT), vector)
-
-
-def _python(*words: str) -> None:
-    subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
 import resource
 import statistics
+import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -31,6 +33,29 @@ def seconds(work: Callable[[], object]) -> float:
 def median_seconds(work: Callable[[], object], repeats: int) -> float:
     """Returns the median duration of several calls."""
     return statistics.median(seconds(work) for _ in range(repeats))
+
+
+def cold_seconds(words: Sequence[str], folder: Path, repeats: int) -> float:
+    """Returns the median duration of a Python of its own, with bytecode as an installation has it.
+
+    Without ``PYTHONDONTWRITEBYTECODE``, which would have every process compile what is not
+    installed: the package itself, a quarter of the time of a search.
+
+    Args:
+        words: Arguments of the interpreter.
+        folder: Where the bytecode goes.
+        repeats: Number of runs, after one that compiles.
+    """
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+
+    def run() -> None:
+        subprocess.run(
+            [sys.executable, *words], env=environment, check=True, stdout=subprocess.DEVNULL
+        )
+
+    run()
+    return median_seconds(run, repeats)
 
 
 def percentiles(durations_ms: Sequence[float]) -> dict[str, float]:

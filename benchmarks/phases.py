@@ -17,7 +17,7 @@ import corpus
 import numpy as np
 from embedding import bare_loop, generated_texts
 from markdown_it import MarkdownIt
-from measuring import median_seconds, percentiles, percentiles_ms, save, seconds
+from measuring import cold_seconds, median_seconds, percentiles, percentiles_ms, save, seconds
 
 from memory.analysis import Analyzer
 from memory.chunk_limits import chunk_limits
@@ -185,10 +185,7 @@ def cold_commands(folder: Path, _num_chunks: int) -> dict[str, float]:
         "show": ["-m", "memory", "show", path, *where],
         "search": ["-m", "memory", "search", "harbour water", *where],
     }
-    return {
-        f"{name} s": median_seconds(lambda words=words: _run(words), REPEATS)  # type: ignore[misc]
-        for name, words in commands.items()
-    }
+    return {f"{name} s": cold_seconds(words, folder, REPEATS) for name, words in commands.items()}
 
 
 def embedding(_folder: Path, num_chunks: int) -> dict[str, float]:
