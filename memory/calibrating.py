@@ -73,7 +73,7 @@ class Calibrator:
             level_of: Returns the level of the best answer to a prompt, in [0, 1].
         """
         reference, num_chunks = state.noise.reference, state.table.num_chunks
-        if not num_chunks or is_current(state.threshold, num_chunks, weights):
+        if not num_chunks or _is_current(state.threshold, num_chunks, weights):
             return Calibration.NOTHING
         if reference is None:
             return Calibration.VECTORS
@@ -91,7 +91,7 @@ class Calibrator:
         return Calibration.NOTHING
 
 
-def is_current(threshold: Threshold | None, num_chunks: int, weights: Weights) -> bool:
+def _is_current(threshold: Threshold | None, num_chunks: int, weights: Weights) -> bool:
     """Tells whether a threshold still holds."""
     if threshold is None or threshold.weights != weights:
         return False

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LEAST_SHARE = math.sqrt(0.75)
-"""Of the best hit, by the root of ``r``: what has less is not part of the answer. With three
-quarters, two fifths of the rows that are shown are relevant, and nearly no relevant one is lost."""
+"""Of the best hit, by the root of ``r``: what has less is not part of the answer."""
 
 
 @dataclass(frozen=True, slots=True)

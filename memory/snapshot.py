@@ -74,8 +74,7 @@ def write(
         path: ``memory.msp``.
         snapshot: From ``MemoryIndex.snapshot``.
         saved_at: Unix time, seconds.
-        helper: Computes the checksums beside the writing, a quarter of the time of a save; without
-            one they are computed in between.
+        helper: Computes the checksums beside the writing; without one they are computed in between.
         disk: For tests.
     Raises:
         OSError: the disk refused; the old snapshot is untouched.

@@ -31,7 +31,7 @@ _POSTINGS_HEAD = 4
 _FIELD_BYTES = 2
 """Of a key: the number of the field."""
 _LONE_LOOK_UPS = 256
-"""After so many a table pays, which takes as long to make as about 2,000 of them."""
+"""After so many a table of all terms is made, which costs more than these did."""
 
 
 class _Number(NamedTuple):
