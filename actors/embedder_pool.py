@@ -97,7 +97,7 @@ class EmbedderPool:
     async def embed_queries(self, texts: tuple[str, ...]) -> NDArray[np.float32]:
         """Returns the unit vectors of texts that nobody waits for, as if each was a question.
 
-        One after another, so that a real question waits for one of them at most.
+        One after another on each worker, so that a real question waits for one of them at most.
 
         Returns:
             Shape (len(texts), dim), float32.
@@ -105,7 +105,20 @@ class EmbedderPool:
         Raises:
             EmbeddingError: see ``embed_query``.
         """
-        return np.stack([await self._embed_question(text) for text in texts])
+        rest = iter(enumerate(texts))
+        vectors: dict[int, NDArray[np.float32]] = {}
+
+        async def take_turns() -> None:
+            for number, text in rest:
+                vectors[number] = await self._embed_question(text)
+
+        turns = [asyncio.ensure_future(take_turns()) for _worker in self._workers]
+        try:
+            await asyncio.gather(*turns)
+        finally:
+            for turn in turns:
+                turn.cancel()
+        return np.stack([vectors[number] for number in range(len(texts))])
 
     @ray.method
     async def warm_up(self) -> int:

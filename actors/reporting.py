@@ -90,6 +90,7 @@ class Reporter:
         if self._index is not None:
             status["files"] = self._index.num_files
             status["chunks"] = self._index.num_chunks
+            status["threshold"] = self._index.threshold
             status["embedding"] = {
                 "provider": self._info.provider,
                 "model": self._info.model,

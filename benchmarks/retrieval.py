@@ -17,6 +17,7 @@ import json
 import math
 import statistics
 import tempfile
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from judged import Document, Question, built_index, questions
 from measuring import save
 
 from memory.analysis import Analyzer
+from memory.calibrating import Calibration
 from memory.config import MemorySettings
 from memory.fusion import Weights
 from memory.index import MemoryIndex
@@ -33,6 +35,7 @@ from memory.messages import Query
 from memory.providers.factory import model_info
 from memory.providers.local import LOCAL, MINILM
 from memory.snapshot import SnapshotFile
+from memory.unrelated_prompts import unrelated_prompts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -73,6 +76,7 @@ class JudgedSet:
                     self._indexes[mode] = MemoryIndex.restore(
                         snapshot, info, analyzer, IndexSettings(weights=weights), epoch=mode
                     )
+                _calibrate(self._indexes[mode], cache)
 
     def hits(
         self, mode: str, text: str, vector: NDArray[np.float32], *, limit: int
@@ -95,6 +99,13 @@ class JudgedSet:
             any(hit.score > FLOOR for hit in self.hits("hybrid", question.text, vector, limit=1))
             for question, vector in asked
         )
+
+
+def _calibrate(index: MemoryIndex, cache: EmbeddingCache) -> None:
+    prompts = list(chain.from_iterable(unrelated_prompts()))
+    need = index.calibrate(cache.queries(prompts))
+    while need is Calibration.STEPS:
+        need = index.calibrate()
 
 
 def _ranking(hits: Iterable[Hit], question: Question) -> list[Document]:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from memory.analysis import Analyzer
     from memory.bulk import FileBatch
-    from memory.calibration import Threshold
     from memory.index_settings import IndexSettings
     from memory.messages import Chunk, FileDelta, FileSummary, FileUpdate, ParsedFile, Query
     from memory.providers.base import ModelInfo
@@ -248,6 +247,7 @@ class MemoryIndex:
             num_chunks=self._state.table.num_chunks,
             dim=self.dim,
             pid=os.getpid(),
+            threshold=self._state.threshold_of(self._rules.weights),
         )
 
     def log_to(self, log: Callable[[int, bytes], None]) -> None:
@@ -278,11 +278,6 @@ class MemoryIndex:
             language=self._analyzer.language,
             workspace=self._settings.workspace,
         )
-
-    @property
-    def threshold(self) -> Threshold | None:
-        """The level that prompts about something else do not reach; None if not measured."""
-        return self._state.threshold
 
     @property
     def text(self) -> TextIndex:

@@ -249,6 +249,8 @@ class IndexStatus:
     dim: int
     """Dimension of the vectors; 0 before the first one."""
     pid: int
+    threshold: float | None = None
+    """Level from which on an answer scores more than 0.55; None if not measured yet."""
 
 
 @dataclass(frozen=True, slots=True)

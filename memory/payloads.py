@@ -148,6 +148,9 @@ class StatusPayload(TypedDict):
     snapshot_age_s: float | None
     """Seconds since the index was written to disk; None if it never was."""
     journal_bytes: int
+    threshold: float | None
+    """Level from which on an answer scores more than 0.55; null until scores are calibrated, and
+    while no daemon runs."""
     disk_error: str
     """Why the disk does not take the index, which stays in memory; empty if it does."""
     last_event_age_s: float | None
@@ -250,6 +253,7 @@ def blank_status(state: State) -> StatusPayload:
         "generation": 0,
         "snapshot_age_s": None,
         "journal_bytes": 0,
+        "threshold": None,
         "disk_error": "",
         "last_event_age_s": None,
         "last_reconcile_age_s": None,

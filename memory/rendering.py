@@ -120,6 +120,8 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
     if status["state"] != "stopped":
         yield f"- pending: {_count(status['pending'], 'file')}"
         yield f"- embedded since the start: {_count(status['embedded_inputs'], 'text')}"
+    if status["state"] == "ready":
+        yield f"- scores: {'not ' if status['threshold'] is None else ''}calibrated"
     if status["state"] != "starting":
         yield f"- on disk: {_on_disk(status)}"
     if status["disk_error"]:

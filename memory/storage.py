@@ -90,7 +90,7 @@ class IndexStorage:
         self._index = index
         self._disk = disk or OsDisk()
         self._saved_revision, self._saved_at = saved_revision, saved_at
-        self._saved_threshold = index.threshold
+        self._saved_threshold = self._threshold()
         self._snapshot_bytes = _size(data / SNAPSHOT_NAME)
         self._trouble = ""
         self.changing = threading.Lock()
@@ -118,7 +118,7 @@ class IndexStorage:
             saved_at=self._saved_at,
             journal_bytes=num_bytes,
             is_complete=is_complete,
-            needs_save=not is_complete or is_long or self._index.threshold != self._saved_threshold,
+            needs_save=not is_complete or is_long or self._threshold() != self._saved_threshold,
             trouble="" if is_complete else self._trouble,
         )
 
@@ -158,7 +158,7 @@ class IndexStorage:
         try:
             with self._index.frozen() as parts:
                 self._waiting = [] if self._journal is None else None
-                threshold = self._index.threshold
+                threshold = self._threshold()
                 self.changing.release()
                 try:
                     path = self._data / SNAPSHOT_NAME
@@ -214,6 +214,9 @@ class IndexStorage:
             self._complain(error)
             return None
         return journal
+
+    def _threshold(self) -> float | None:
+        return self._index.status().threshold
 
     def _complain(self, error: Exception) -> None:
         reason = (error.strerror if isinstance(error, OSError) else None) or error

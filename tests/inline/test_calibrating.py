@@ -36,6 +36,8 @@ async def test_an_index_is_calibrated_once_it_holds_something(pipe: Pipe):
 
     asked = [text for text in pipe.worker.model.queries if text != "beta"]
     assert len(asked) == len(set(asked)) == NUM_PROMPTS
+    payload = await pipe.keeper.status.remote()
+    assert payload.threshold == await threshold(pipe)
     # Nobody asked them, so they are no questions.
     status = await pipe.pool.status.remote()
     assert status.num_queries == len(pipe.worker.model.queries) - NUM_PROMPTS
@@ -52,7 +54,7 @@ async def test_a_calibration_survives_a_restart_without_a_call_of_the_model(pipe
         pipe.settings.memory, INFO, data=pipe.data, workspace=pipe.root, epoch="e", now=0.0
     )
 
-    assert opened.index.threshold.level == before
+    assert opened.index.status().threshold == before
     opened.storage.stop_logging()
 
 

@@ -142,7 +142,7 @@ def test_prompts_about_something_else_stay_below_the_floor_after_the_calibration
     calibrate(index)
 
     assert num_above() <= 2
-    assert index.search(Query("x", 1), None).threshold == index.threshold.level
+    assert index.search(Query("x", 1), None).threshold == index.status().threshold
 
 
 def test_calibrating_goes_in_steps_and_again_when_the_index_has_changed():
@@ -158,7 +158,6 @@ def test_calibrating_goes_in_steps_and_again_when_the_index_has_changed():
     write_file(index, "b.md", ["another text"])
     assert index.calibrate() is Calibration.STEPS
     assert calibrate(index) > 10
-    assert index.threshold.num_chunks == 2
 
 
 def test_vectors_of_another_dimension_are_refused():
@@ -179,7 +178,7 @@ def test_a_calibration_comes_back_with_the_snapshot(tmp_path):
         again = MemoryIndex.restore(snapshot, EMBEDDER.info, ENGLISH, IndexSettings(), epoch="e")
 
     assert again.calibrate() is Calibration.NOTHING
-    assert again.threshold == index.threshold
+    assert again.status().threshold == index.status().threshold is not None
     for text in ("text 3", "after the calibration", "nothing of it"):
         vector = EMBEDDER.embed_query(text)
         assert again.search(Query(text, 5), vector) == index.search(Query(text, 5), vector)

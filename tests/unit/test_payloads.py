@@ -108,6 +108,7 @@ def test_a_blank_status_knows_nothing_and_is_not_shared():
         "generation",
         "snapshot_age_s",
         "journal_bytes",
+        "threshold",
         "disk_error",
         "last_event_age_s",
         "last_reconcile_age_s",

@@ -189,3 +189,11 @@ def test_a_status_tells_what_the_disk_holds():
         "- on disk: written 2 hours ago\n- disk: cannot write memory.wal: full; it is tried again\n"
     ) in status_markdown(refused)
     assert "on disk" not in status_markdown(blank_status("starting"))
+
+
+def test_status_says_whether_scores_are_calibrated():
+    ready = blank_status("ready")
+
+    assert "- scores: not calibrated\n" in status_markdown(ready)
+    assert "- scores: calibrated\n" in status_markdown(ready | {"threshold": 0.4})
+    assert "scores" not in status_markdown(blank_status("stopped"))
