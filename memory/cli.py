@@ -45,9 +45,10 @@ _COMMANDS = {
     "show": "print every indexed section of one file",
     "list": "list the indexed files",
     "context": "print the # Memories section an agent would get for a prompt",
+    "eval": "measure recall with questions made from the files, or with your own",
     "init": "create the configuration and the workspace, keeping what exists",
 }
-_PRINTS_DATA = ("status", "search", "show", "list", "context")
+_PRINTS_DATA = ("status", "search", "show", "list", "context", "eval")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -123,6 +124,8 @@ def _options(parsed: argparse.Namespace) -> Options:
         subject=getattr(parsed, "subject", ""),
         limit=getattr(parsed, "limit", None),
         explain=getattr(parsed, "explain", False),
+        queries=getattr(parsed, "queries", None),
+        compare=getattr(parsed, "compare", None),
     )
 
 
@@ -160,6 +163,20 @@ def _add_own(command: argparse.ArgumentParser, name: str) -> None:
         command.add_argument("subject", metavar="PATH", help="path relative to the workspace")
     elif name == "context":
         command.add_argument("subject", metavar="PROMPT")
+    elif name == "eval":
+        _add_eval(command)
+
+
+def _add_eval(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--queries", metavar="FILE", help="judged questions, one JSON object a line"
+    )
+    command.add_argument(
+        "--compare", metavar="CONFIG", help="measure this configuration too, and the differences"
+    )
+    command.add_argument(
+        "--limit", type=_positive, metavar="N", help="most questions of a kind (default: 200)"
+    )
 
 
 def _positive(text: str) -> int:

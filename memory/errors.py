@@ -19,6 +19,7 @@
     │  └─ LockHeld                 another daemon owns the data folder
     ├─ DaemonError                 the running daemon broke off or refused
     │  └─ DaemonNotRunning         nobody listens for this data folder
+    ├─ EvaluationError             nothing can be measured
     └─ WorkspaceError              the workspace folder cannot be used
        └─ WorkspaceMissing         it vanished; keep the index
 
@@ -164,6 +165,10 @@ class DaemonError(MemoryPluginError):
 
 class DaemonNotRunning(DaemonError):
     """No daemon listens for this data folder."""
+
+
+class EvaluationError(MemoryPluginError):
+    """Nothing can be measured: there are no questions, or they cannot be read."""
 
 
 class WorkspaceError(MemoryPluginError):

@@ -18,12 +18,13 @@ from memory.records import decode_files
 from memory.recovery import open_saved, replay_all
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
     from types import TracebackType
 
     from memory.config import MemorySettings
     from memory.index import MemoryIndex
-    from memory.messages import Chunk, FileSummary
+    from memory.messages import Chunk, FileSummary, ParsedFile
     from memory.providers.base import ModelInfo
     from memory.records import PackedFile
     from memory.snapshot_header import Header
@@ -85,6 +86,14 @@ class SnapshotReader:
             return packed.summary, packed.all_chunks()
         except (ValueError, TypeError, msgpack.UnpackException):
             raise self._corrupt() from None
+
+    def parsed_files(self) -> Iterator[ParsedFile]:
+        """Yields the whole record of every known file, sorted by path."""
+        for _path, packed in sorted(self._packed_files().items()):
+            try:
+                yield packed.parsed
+            except (ValueError, TypeError, msgpack.UnpackException):
+                raise self._corrupt() from None
 
     def open_index(self, memory: MemorySettings, model: ModelInfo) -> MemoryIndex:
         """Returns the whole index for searching.

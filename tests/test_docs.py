@@ -40,7 +40,7 @@ SHELLS = {
     "ContextProvider": ContextProvider,
     "EventEmitter": EventEmitter,
 }
-COMMANDS = ("start", "stop", "status", "search", "show", "list", "context", "init")
+COMMANDS = ("start", "stop", "status", "search", "show", "list", "context", "eval", "init")
 
 
 def config_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:

@@ -34,6 +34,10 @@ class Options:
     """Query, path or prompt."""
     limit: int | None
     explain: bool
+    queries: str | None
+    """``--queries`` as given."""
+    compare: str | None
+    """``--compare`` as given."""
 
     def settings(self) -> Settings:
         """Reads the configuration; without a file everything has its default.

@@ -98,7 +98,7 @@ def test_wrong_usage_ends_with_2(argv, capsys):
 
 
 @pytest.mark.parametrize(
-    "command", ["start", "stop", "status", "search", "show", "list", "context", "init"]
+    "command", ["start", "stop", "status", "search", "show", "list", "context", "eval", "init"]
 )
 def test_every_command_has_help_and_the_common_options(command, capsys):
     with pytest.raises(SystemExit) as ended:
@@ -109,7 +109,9 @@ def test_every_command_has_help_and_the_common_options(command, capsys):
     assert all(option in text for option in ("--config", "--workspace", "--data"))
 
 
-@pytest.mark.parametrize("argv", [["search", "q"], ["show", "a.md"], ["list"], ["context", "q"]])
+@pytest.mark.parametrize(
+    "argv", [["search", "q"], ["show", "a.md"], ["list"], ["context", "q"], ["eval"]]
+)
 def test_without_daemon_and_index_a_reader_fails_with_one_line(argv, home, capsys):
     assert main(argv) == 1
 

@@ -1,0 +1,1 @@
+"""How well does the memory find what is known to be relevant?"""
