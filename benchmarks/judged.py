@@ -1,20 +1,20 @@
 """Which workspaces come with questions whose answers are known?
 
-A set is a folder with ``workspace/**.md`` and ``queries.jsonl``, one question a line::
-
-    {"id": …, "query": …, "relevant": [{"path": …, "section"?: …, "grade"?: …}], "exclude"?: […]}
+A set is a folder with ``workspace/**.md`` and mostly ``queries.jsonl``, see
+``memory.evaluation.judged``.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from memory.chunk_limits import chunk_limits
 from memory.embedding_input import compose
+from memory.evaluation.judged import read_questions
+from memory.evaluation.known_items import known_items
 from memory.globs import Globs
 from memory.index import MemoryIndex
 from memory.index_settings import IndexSettings
@@ -29,43 +29,20 @@ if TYPE_CHECKING:
     from embedding_cache import EmbeddingCache
 
     from memory.analysis import Analyzer
+    from memory.evaluation.question import Question
     from memory.messages import ParsedFile
     from memory.providers.base import ModelInfo
 
-Document = tuple[str, str]
-"""What a set judges: (path, section), the section empty where whole files are judged."""
+_LIMIT = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question and what answers it."""
-
-    text: str
-    grades: dict[Document, float]
-    """What is relevant, and how much."""
-    exclude: frozenset[str]
-    """Paths that are left out of the ranking."""
-
-    @property
-    def by_section(self) -> bool:
-        """Whether sections are judged, not files."""
-        return any(section for _path, section in self.grades)
-
-
-def questions(folder: Path) -> list[Question]:
-    """Reads the questions of a set."""
-    lines = (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()
-    return [_question(json.loads(line)) for line in lines if line.strip()]
-
-
-def _question(raw: dict[str, Any]) -> Question:
-    return Question(
-        text=raw["query"],
-        grades={
-            (each["path"], each.get("section", "")): float(each.get("grade", 1))
-            for each in raw["relevant"]
-        },
-        exclude=frozenset(raw.get("exclude", ())),
+def questions(folder: Path, info: ModelInfo) -> tuple[Question, ...]:
+    """Returns the judged questions of a set; one without any gets those its files answer."""
+    judged = folder / "queries.jsonl"
+    if judged.exists():
+        return read_questions(judged)
+    return tuple(
+        chain.from_iterable(known_items(parsed_files(folder, info), limit=_LIMIT).values())
     )
 
 

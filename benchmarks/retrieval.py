@@ -1,59 +1,76 @@
 """How well does a search find what is known to be relevant?
 
-Prints R@5, R@10, nDCG@10 and MRR of the text side, the vector side and both, per set, through the
-product's own parser, index and search::
+Prints, per set and through the product's own parser, index and search, R@5, R@10, nDCG@10 and MRR
+of the text side, the vector side, both, and of plain fusion (``plain_fusion``), and whether the
+product differs from it; what the ``# Memories`` table keeps of that; and how many questions get a
+row in their own workspace, and in one that is about something else::
 
     python benchmarks/retrieval.py FOLDER [--sets NAME,…] [--model NAME] [--cache DIR] [--json FILE]
 
 FOLDER holds one folder per set, see ``judged``. A set that judges sections ranks sections, else
-files count, each with its best hit. Also printed: the share of questions that get a row above
-``memory.minScoreToMention``, in their own workspace and in one that is about something else.
+files count, each with its best hit.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
-import statistics
 import tempfile
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embedding_cache import EmbeddingCache
-from judged import Document, Question, built_index, questions
+from judged import built_index, questions
 from measuring import save
+from plain_fusion import PlainFusion
 
 from memory.analysis import Analyzer
-from memory.calibrating import Calibration
-from memory.config import MemorySettings
+from memory.calibrating import calibrate_at_once
+from memory.config import Settings
+from memory.evaluation.asking import Asked, answer_measures
+from memory.evaluation.measures import MEASURES, measures
+from memory.evaluation.memories_table import MemoriesTable
+from memory.evaluation.off_topic import off_topic_prompts
+from memory.evaluation.rendering import (
+    MEMORIES_HEAD,
+    memories_row,
+    number,
+    percentage,
+    signed,
+    table,
+)
+from memory.evaluation.report import (
+    measure_differences,
+    measures_payload,
+    share,
+    table_payload,
+)
 from memory.fusion import Weights
 from memory.index import MemoryIndex
 from memory.index_settings import IndexSettings
-from memory.messages import Query
 from memory.providers.factory import model_info
 from memory.providers.local import LOCAL, MINILM
 from memory.snapshot import SnapshotFile
-from memory.unrelated_prompts import unrelated_prompts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from memory.messages import Hit
+    from memory.evaluation.report import IntervalPayload, Measures
     from memory.providers.base import ModelInfo
 
+    Prompts = Sequence[tuple[str, NDArray[np.float32]]]
+
 MODES = {"text": Weights(1.0, 0.0), "vector": Weights(0.0, 1.0), "hybrid": Weights(0.5, 0.5)}
+PLAIN = "max-normalised"
 LANGUAGES = {"de": "german", "en": "english"}
 """Language by the end of a set's name; the product's default for all others."""
-DEPTH = 50
-"""Files a search is asked for; as in every answer, at most three hits of a file count."""
 NUM_PROCESSES = 2
-FLOOR = MemorySettings().min_score_to_mention
-MEASURES = ("R@5", "R@10", "nDCG@10", "MRR")
+SETTINGS = Settings()
+FLOOR = SETTINGS.memory.min_score_to_mention
+EVERYDAY = "everyday prompts"
 
 
 class JudgedSet:
@@ -61,8 +78,12 @@ class JudgedSet:
 
     def __init__(self, folder: Path, info: ModelInfo, cache: EmbeddingCache) -> None:
         self.name = folder.name
-        self.questions = questions(folder)
-        self.vectors = cache.queries([question.text for question in self.questions])
+        asked = questions(folder, info)
+        vectors = cache.queries([question.text for question in asked])
+        self.prompts: Prompts = [
+            (question.text, vector) for question, vector in zip(asked, vectors, strict=True)
+        ]
+        self._asked = [Asked(*pair) for pair in zip(asked, vectors, strict=True)]
         language = LANGUAGES.get(folder.name.rpartition("-")[2], "english")
         analyzer = Analyzer(language)
         index = built_index(folder, info, analyzer, cache)
@@ -76,94 +97,77 @@ class JudgedSet:
                     self._indexes[mode] = MemoryIndex.restore(
                         snapshot, info, analyzer, IndexSettings(weights=weights), epoch=mode
                     )
-                _calibrate(self._indexes[mode], cache)
+                calibrate_at_once(self._indexes[mode].calibrate, cache.queries)
+        self._table = MemoriesTable(self._indexes["hybrid"], SETTINGS)
 
-    def hits(
-        self, mode: str, text: str, vector: NDArray[np.float32], *, limit: int
-    ) -> tuple[Hit, ...]:
-        """Returns what the product answers to a question, from so many files at most."""
-        return self._indexes[mode].search(Query(text, limit), vector).hits
+    def figures(self) -> dict[str, Any]:
+        """Returns the figures of every mode and of the table."""
+        each: dict[str, list[Measures]] = {
+            mode: [answer_measures(index, asked) for asked in self._asked]
+            for mode, index in self._indexes.items()
+        }
+        each[PLAIN] = list(self._plain())
+        return {
+            "chunks": self.num_chunks,
+            "questions": len(self._asked),
+            "modes": {mode: measures_payload(values) for mode, values in each.items()},
+            "hybrid minus plain": measure_differences(each["hybrid"], each[PLAIN]),
+            "table": table_payload([self._table.figures(asked) for asked in self._asked]),
+        }
 
-    def measures(self, mode: str) -> dict[str, float]:
-        """Returns the mean of each measure over all questions."""
-        each = []
-        for question, vector in zip(self.questions, self.vectors, strict=True):
-            hits = self.hits(mode, question.text, vector, limit=DEPTH)
-            each.append(_measures(_ranking(hits, question), question.grades))
-        return {name: statistics.fmean(one[name] for one in each) for name in MEASURES}
+    def share_with_rows(self, prompts: Prompts) -> IntervalPayload:
+        """Returns the share of prompts that get a row in this workspace."""
+        return share(self._table.has_rows(*prompt) for prompt in prompts)
 
-    def share_with_rows(self, others: JudgedSet) -> float:
-        """Returns the share of another set's questions that get a row in this workspace."""
-        asked = zip(others.questions, others.vectors, strict=True)
-        return statistics.fmean(
-            any(hit.score > FLOOR for hit in self.hits("hybrid", question.text, vector, limit=1))
-            for question, vector in asked
-        )
-
-
-def _calibrate(index: MemoryIndex, cache: EmbeddingCache) -> None:
-    prompts = list(chain.from_iterable(unrelated_prompts()))
-    need = index.calibrate(cache.queries(prompts))
-    while need is Calibration.STEPS:
-        need = index.calibrate()
+    def _plain(self) -> Iterator[Measures]:
+        fusion = PlainFusion(self._indexes["hybrid"])
+        for asked in self._asked:
+            assert asked.vector is not None
+            ranking = fusion.ranking(asked.question, asked.vector)
+            yield measures(ranking, asked.question.grades)
 
 
-def _ranking(hits: Iterable[Hit], question: Question) -> list[Document]:
-    """Returns what the hits stand for, best first, each once."""
-    documents = (
-        (hit.path, _section(hit.headlines) if question.by_section else "")
-        for hit in hits
-        if hit.path not in question.exclude
-    )
-    return list(dict.fromkeys(documents))
-
-
-def _section(headlines: str) -> str:
-    return headlines.rpartition(" > ")[2].lstrip("#").strip()
-
-
-def _measures(ranking: Sequence[Document], grades: dict[Document, float]) -> dict[str, float]:
-    gains = [grades.get(document, 0.0) for document in ranking]
-    ideal = sorted(grades.values(), reverse=True)
-    first = next((rank for rank, gain in enumerate(gains, 1) if gain), None)
+def evaluated(sets: Sequence[JudgedSet], everyday: Prompts) -> dict[str, dict[str, Any]]:
+    """Returns the figures of every set, and the shares of all prompts with rows in each."""
+    prompts = {one.name: one.prompts for one in sets} | {EVERYDAY: everyday}
     return {
-        "R@5": sum(map(bool, gains[:5])) / len(grades),
-        "R@10": sum(map(bool, gains[:10])) / len(grades),
-        "nDCG@10": _dcg(gains[:10]) / _dcg(ideal[:10]),
-        "MRR": 1 / first if first else 0.0,
+        one.name: one.figures()
+        | {"with rows": {name: one.share_with_rows(asked) for name, asked in prompts.items()}}
+        for one in sets
     }
 
 
-def _dcg(gains: Iterable[float]) -> float:
-    return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, 1))
-
-
-def evaluated(sets: Sequence[JudgedSet]) -> dict[str, dict[str, Any]]:
-    """Returns the figures of every set and mode, and the shares of questions with rows."""
-    figures: dict[str, dict[str, Any]] = {}
-    for one in sets:
-        figures[one.name] = {
-            "chunks": one.num_chunks,
-            "questions": len(one.questions),
-            **{mode: one.measures(mode) for mode in MODES},
-            "with rows": {other.name: one.share_with_rows(other) for other in sets},
-        }
-    return figures
-
-
-def table(figures: dict[str, dict[str, Any]]) -> str:
-    """Returns the figures as markdown."""
-    lines = [f"| set | mode | {' | '.join(MEASURES)} |", "| - | - |" + " -: |" * len(MEASURES)]
-    for name, figure in figures.items():
-        for mode in MODES:
-            cells = " | ".join(f"{figure[mode][measure]:.3f}" for measure in MEASURES)
-            lines.append(f"| {name} | {mode} | {cells} |")
-    lines += ["", f"| workspace | {' | '.join(f'questions of {name}' for name in figures)} |"]
-    lines.append("| - |" + " -: |" * len(figures))
-    for name, figure in figures.items():
-        cells = " | ".join(f"{figure['with rows'][other]:.0%}" for other in figures)
-        lines.append(f"| {name}, rows above {FLOOR} for | {cells} |")
-    return "\n".join(lines)
+def report(figures: Mapping[str, dict[str, Any]]) -> Iterator[str]:
+    """Yields the figures as lines of markdown."""
+    yield from table(
+        ("set, mode", *MEASURES),
+        (
+            (f"{name}, {mode}", *(number(values[measure]) for measure in MEASURES))
+            for name, figure in figures.items()
+            for mode, values in figure["modes"].items()
+        ),
+    )
+    yield ""
+    yield from table(
+        (f"hybrid minus {PLAIN}", *MEASURES),
+        (
+            (name, *(signed(figure["hybrid minus plain"][measure]) for measure in MEASURES))
+            for name, figure in figures.items()
+        ),
+    )
+    yield ""
+    yield from table(
+        MEMORIES_HEAD, (memories_row(name, figure["table"]) for name, figure in figures.items())
+    )
+    yield ""
+    asked = list(next(iter(figures.values()))["with rows"])
+    yield from table(
+        (f"rows above {FLOOR} in", *(f"for {name}" for name in asked)),
+        (
+            (name, *(percentage(figure["with rows"][other]) for other in asked))
+            for name, figure in figures.items()
+        ),
+    )
 
 
 def main() -> None:
@@ -176,9 +180,11 @@ def main() -> None:
     options = parser.parse_args()
     info = model_info(LOCAL, options.model)
     cache = EmbeddingCache(options.cache, info, num_processes=NUM_PROCESSES)
-    names = options.sets.split(",")
-    figures = evaluated([JudgedSet(options.folder / name, info, cache) for name in names])
-    print(table(figures))
+    sets = [JudgedSet(options.folder / name, info, cache) for name in options.sets.split(",")]
+    everyday = off_topic_prompts()
+    vectors = cache.queries(everyday)
+    figures = evaluated(sets, list(zip(everyday, vectors, strict=True)))
+    print("\n".join(report(figures)))
     if options.json:
         options.json.write_text(
             json.dumps({"model": options.model, "sets": figures}, indent=2) + "\n"

@@ -13,7 +13,7 @@ from memory.calibration import Reference, Threshold, threshold_of
 from memory.unrelated_prompts import unrelated_prompts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -89,6 +89,22 @@ class Calibrator:
         state.threshold = Threshold(level, num_chunks, weights)
         self._levels = []
         return Calibration.NOTHING
+
+
+def calibrate_at_once(
+    step: Callable[[NDArray[np.float32] | None], Calibration],
+    embed: Callable[[Sequence[str]], NDArray[np.float32]],
+) -> None:
+    """Goes all steps of a calibration, for whoever has nothing else to do.
+
+    Args:
+        step: ``MemoryIndex.calibrate``.
+        embed: Returns the vectors of queries, shape (n, dim), unit norm.
+    """
+    need = step(None)
+    while need is not Calibration.NOTHING:
+        prompts = list(chain.from_iterable(unrelated_prompts()))
+        need = step(embed(prompts) if need is Calibration.VECTORS else None)
 
 
 def _is_current(threshold: Threshold | None, num_chunks: int, weights: Weights) -> bool:

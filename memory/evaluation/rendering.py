@@ -17,8 +17,18 @@ if TYPE_CHECKING:
         IntervalPayload,
         KindPayload,
         RulesPayload,
+        TablePayload,
     )
 
+MEMORIES_HEAD = (
+    "questions",
+    "recall",
+    "of a table without floor",
+    "kept",
+    "precision",
+    "with a row",
+)
+"""Head of the columns of ``memories_row``."""
 _NOTHING = "\u2013"
 
 
@@ -65,6 +75,19 @@ def signed(difference: DifferencePayload) -> str:
     return f"{value:+.3f} ({low:+.3f} to {high:+.3f}){noise}"
 
 
+def memories_row(name: str, memories: TablePayload) -> tuple[str, ...]:
+    """Returns the cells of the ``# Memories`` tables of some questions."""
+    kept = memories["recall_kept"]
+    return (
+        name,
+        number(memories["recall"]),
+        number(memories["recall_unfiltered"]),
+        _NOTHING if kept is None else f"{100 * kept:.0f} %",
+        percentage(memories["precision"]),
+        percentage(memories["with_rows"]),
+    )
+
+
 def _rules(rules: RulesPayload) -> str:
     return (
         f"{rules['scoring']} scores, weights text {rules['text_weight']:g} and vector"
@@ -81,26 +104,13 @@ def _measures(figures: KindPayload) -> Iterator[str]:
 
 
 def _tables(answer: EvalPayload) -> Iterator[str]:
-    head = ("questions", "recall", "of a table without floor", "kept", "precision", "with a row")
-    yield from table(head, (_table_row(*each) for each in answer["kinds"].items()))
+    kinds = answer["kinds"].items()
+    yield from table(MEMORIES_HEAD, (memories_row(name, kind["table"]) for name, kind in kinds))
     off_topic = answer["off_topic"]
     yield ""
     yield (
         f"Off topic: {percentage(off_topic['with_rows'])} of {off_topic['prompts']} everyday"
         f" prompts get a row above {answer['rules']['min_score_to_mention']:g}."
-    )
-
-
-def _table_row(kind: str, figures: KindPayload) -> tuple[str, ...]:
-    memories = figures["table"]
-    kept = memories["recall_kept"]
-    return (
-        kind,
-        number(memories["recall"]),
-        number(memories["recall_unfiltered"]),
-        _NOTHING if kept is None else f"{100 * kept:.0f} %",
-        percentage(memories["precision"]),
-        percentage(memories["with_rows"]),
     )
 
 
