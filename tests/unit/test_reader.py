@@ -40,6 +40,14 @@ def test_listing_and_showing_match_the_index(index, tmp_path):
         assert reader.header.info.workspace == "some/where"
 
 
+def test_whole_files_are_those_that_were_indexed(index, tmp_path):
+    with SnapshotReader(tmp_path) as reader:
+        assert list(reader.parsed_files()) == [
+            parsed("b.md", ["The hen."]),
+            parsed("caf\u00e9.md", ["The fox.", "The owl."]),
+        ]
+
+
 def test_the_age_is_never_negative(index, tmp_path):
     with SnapshotReader(tmp_path) as reader:
         assert reader.age_s(1060) == 60
