@@ -10,6 +10,9 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from memory.calibrating import calibrate_at_once
 from memory.config import HybridWeights
 from memory.errors import BadEmbedding, EvaluationError
 from memory.evaluation.asking import Asked, answer_measures
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from memory.config import MemorySettings, Settings
@@ -152,14 +154,15 @@ class _Run:
         self._language = info.language
         self._reader = reader
         self._kinds = kinds
-        embedder = open_embedder(self.model)
+        self._embedder = open_embedder(self.model)
+        self._unrelated: NDArray[np.float32] | None = None
         self._asked = [
-            Asked(question, _vector(embedder, question.text))
+            Asked(question, _vector(self._embedder, question.text))
             for questions in kinds.values()
             for question in questions
         ]
         self._off_topic = [
-            _Prompt(prompt, _vector(embedder, prompt)) for prompt in off_topic_prompts()
+            _Prompt(prompt, _vector(self._embedder, prompt)) for prompt in off_topic_prompts()
         ]
 
     def outcome(self, settings: Settings, *, sides: bool) -> Outcome:
@@ -199,7 +202,15 @@ class _Run:
 
     def _index(self, memory: MemorySettings) -> MemoryIndex:
         update = {"language": self._language}
-        return self._reader.open_index(memory.model_copy(update=update), self.model)
+        index = self._reader.open_index(memory.model_copy(update=update), self.model)
+        # What the daemon measured holds for its own weights only.
+        calibrate_at_once(index.calibrate, self._embedded)
+        return index
+
+    def _embedded(self, prompts: Sequence[str]) -> NDArray[np.float32]:
+        if self._unrelated is None:
+            self._unrelated = np.stack([self._embedder.embed_query(text) for text in prompts])
+        return self._unrelated
 
     def _measured(self, index: MemoryIndex) -> list[dict[str, float]]:
         return [answer_measures(index, asked) for asked in self._asked]
