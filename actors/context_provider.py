@@ -77,7 +77,9 @@ class ContextProvider:
         if not prompt.strip():
             return ContextSection("", (), "")
         limit = self._settings.memory.max_system_prompt_memory_results
-        result = await self._search(Query(prompt, limit, wants_snippets=False))
+        result = await self._search(
+            Query(prompt, limit, wants_snippets=False, wants_distinct_files=True)
+        )
         files = await call(
             self._keeper.files.remote, clock=self._clock, deadline_s=KEEPER_DEADLINE_S
         )

@@ -117,7 +117,7 @@ def context(data: Path, settings: Settings, prompt: str) -> ContextPayload:
     if not prompt.strip():
         return context_payload(NO_SECTION)
     limit = settings.memory.max_system_prompt_memory_results
-    query = Query(prompt, limit, wants_snippets=False)
+    query = Query(prompt, limit, wants_snippets=False, wants_distinct_files=True)
     with SnapshotReader(data) as reader:
         result = _search(reader, settings, query)
         return context_payload(section_for(result, reader.files(), settings))

@@ -11,7 +11,7 @@ import numpy as np
 
 from memory.calibration import NEUTRAL
 from memory.fusion import TextSide, VectorSide, Weights, fuse
-from memory.grouping import Grouping, best_of_files
+from memory.grouping import DistinctFiles, Grouping, best_of_files
 from memory.messages import Hit
 from memory.snippets import Snippets
 from memory.text_query import terms_of
@@ -104,11 +104,13 @@ class _Ranker:
         unit = _unit(vector) if vector is not None and self._rules.weights.vector else None
         limit = max(_MIN_CANDIDATES, _CANDIDATES_PER_FILE * query.limit)
         fused, terms, cut = self._fused(query.text, unit, limit)
-        kept = best_of_files(self._state.table, fused, query.limit)
+        kept = self._grouped(fused, query)
         wanted = min(query.limit, self._state.table.num_files)
-        if cut and kept.num_files < wanted:
-            fused, terms, _cut = self._fused(query.text, unit, _WIDENING * limit)
-            kept = best_of_files(self._state.table, fused, query.limit)
+        if cut and kept.num_files < wanted and not kept.is_exhausted:
+            # Copies may be many more than the sections of one file.
+            widening = _WIDENING**2 if query.wants_distinct_files else _WIDENING
+            fused, terms, _cut = self._fused(query.text, unit, widening * limit)
+            kept = self._grouped(fused, query)
         texts, vectors = fused.text_scores, fused.vector_scores
         noise = self._state.noise.take(fused.rows[[ranked[-1] for ranked in kept.kept]]).tolist()
         found = [
@@ -121,6 +123,11 @@ class _Ranker:
         """Returns the level of the best candidate."""
         unit = _unit(vector) if vector is not None and self._rules.weights.vector else None
         return self._fused(text, unit, _MIN_CANDIDATES)[0].level
+
+    def _grouped(self, fused: FusedHits, query: Query) -> Grouping:
+        grouping = _grouping(self._state, query)
+        best_of_files(self._state.table, fused, grouping)
+        return grouping
 
     def _fused(
         self, text: str, unit: NDArray[np.float32] | None, limit: int
@@ -152,11 +159,16 @@ class _Ranker:
         return VectorSide(rows, similarities, self._state.noise.take(rows))
 
 
+def _grouping(state: IndexState, query: Query) -> Grouping:
+    distinct = DistinctFiles(state.table) if query.wants_distinct_files else None
+    return Grouping(query.limit, distinct)
+
+
 def _as_orama(
     state: IndexState, orama: OramaRanking, query: Query, vector: NDArray[np.float32] | None
 ) -> list[_Found]:
     hits = orama.search(state, query.text, _unit(vector) if vector is not None else None)
-    grouping = Grouping(query.limit)
+    grouping = _grouping(state, query)
     owners = map(state.table.owner, hits.rows.tolist())
     # In their order. As plain numbers: this runs for every chunk, of which a few are shown.
     grouping.extend(
@@ -193,7 +205,7 @@ def _with_hash(state: IndexState, query: Query) -> list[_Found]:
         for name in hashes
         for row in state.table.rows_with(bytes.fromhex(name))
     )
-    grouping = Grouping(query.limit)
+    grouping = _grouping(state, query)
     grouping.extend((-1.0, *owner, 0) for owner in owners)
     return [_Found(path, position, 1.0, 1.0, 0.0) for _, path, position, _ in grouping.kept]
 

@@ -171,6 +171,9 @@ class Query:
     """Most files in the answer (SPEC S7), at least 1."""
     wants_snippets: bool = True
     """Without them a search takes half the time; a table of files shows none."""
+    wants_distinct_files: bool = False
+    """Whether a file gives its place to the next one if its best hit says nearly what the best hit
+    of a file above it says (``near_duplicates``)."""
 
 
 @dataclass(frozen=True, slots=True)
