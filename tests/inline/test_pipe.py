@@ -317,3 +317,21 @@ async def _are_pending(pipe: Pipe, number: int) -> bool:
 
 async def _are_claimed(pipe: Pipe) -> bool:
     return pipe.keeper.calls.count("plan") == 4
+
+
+async def test_twelve_near_copies_take_one_row_of_the_table_and_all_are_found(pipe: Pipe):
+    """SPEC A1, S7."""
+    body = " ".join(f"pump{number}" for number in range(60))
+    for number in range(12):
+        pipe.write(f"wiki/backup ({number}).md", f"zebra zebra crossing. {body} {number}\n")
+    for number in range(8):
+        pipe.write(f"wiki/other-{number}.md", f"# Other\n\nzebra crossing {number}\n")
+    await pipe.settle()
+
+    section = await pipe.provider.section.remote("zebra crossing")
+    found = await pipe.provider.search.remote("zebra crossing", 20)
+
+    paths = [row.path for row in section.rows]
+    assert len(paths) == 8
+    assert sum("backup" in path for path in paths) == 1
+    assert len({hit.path for hit in found.hits}) == 20

@@ -221,6 +221,19 @@ def test_the_context_lists_the_files_that_clear_the_floor(saved):
     assert "| `wiki/people/alice.md` |" in answer["section"]
 
 
+def test_a_copy_has_no_row_of_its_own_but_is_found(tmp_path, saved):
+    text, title = FILES["wiki/people/alice.md"]
+    index = MemoryIndex(MODEL, Analyzer("english"), IndexSettings(), epoch="e")
+    for path in ("wiki/alice.md", "wiki/alice (1).md"):
+        index_file(index, tmp_path, path, text, title)
+    snapshot.write(saved / "memory.msp", image_of(index), saved_at=SAVED_AT)
+
+    rows = context(saved, Settings(), text)["rows"]
+    # Its path has fewer other words.
+    assert [row["path"] for row in rows] == ["wiki/alice.md"]
+    assert len(found(saved, text)["hits"]) == 2
+
+
 def test_a_blank_prompt_has_no_section(saved):
     assert context(saved, Settings(), " ") == {"section": "", "rows": [], "degraded": ""}
 

@@ -292,3 +292,68 @@ def test_a_prompt_about_something_else_scores_low():
 
     assert result.hits
     assert max(hit.score for hit in result.hits) < 0.4
+
+
+LONG = " ".join(f"word{number}" for number in range(60))
+
+
+def distinct_paths(index, *, limit=8, vector=FIRST_AXIS):
+    hits = index.search(Query("fox", limit, wants_distinct_files=True), vector).hits
+    return list(dict.fromkeys(hit.path for hit in hits))
+
+
+@pytest.mark.parametrize("vector", [None, FIRST_AXIS], ids=["words", "hybrid"])
+def test_near_copies_take_one_place_if_that_is_wanted(vector):
+    copies = [(f"copy{n:02}.md", {f"fox fox {LONG} {n}": 0.9}) for n in range(12)]
+    others = [(f"other{n}.md", {f"A fox with {n} tails.": 0.6}) for n in range(8)]
+    index = directed(*copies, *others)
+
+    paths = distinct_paths(index, vector=vector)
+    plain = {hit.path for hit in index.search(Query("fox", 20), vector).hits}
+    assert len(paths) == 8
+    assert sum(path.startswith("copy") for path in paths) == 1
+    assert len(plain) == 20
+
+
+def test_a_file_is_not_saved_by_its_second_section():
+    """Its best one says what the file above it says."""
+    index = directed(
+        ("a.md", {f"fox fox {LONG}": 0.9}),
+        ("b.md", {f"fox fox {LONG} too": 0.88, "Another fox altogether.": 0.7}),
+    )
+
+    assert distinct_paths(index) == ["a.md"]
+
+
+def test_a_file_that_repeats_only_a_lesser_hit_keeps_its_place():
+    index = directed(
+        ("a.md", {f"fox fox {LONG}": 0.9}),
+        ("b.md", {"Fox fox.": 0.95, f"fox {LONG}": 0.5}),
+    )
+
+    assert sorted(distinct_paths(index)) == ["a.md", "b.md"]
+
+
+def test_files_without_copies_are_found_as_ever():
+    files = [(f"{n}.md", {f"Fox number {n}.": 0.5 + n / 50}) for n in range(20)]
+    index = directed(*files)
+
+    for wants in (False, True):
+        hits = index.search(Query("fox", 5, wants_distinct_files=wants), FIRST_AXIS).hits
+        assert [hit.path for hit in hits] == ["19.md", "18.md", "17.md", "16.md", "15.md"]
+
+
+def test_more_equal_copies_than_candidates_do_not_hide_another_file():
+    """The first round looks at 240 rows of each side, and all of them are copies."""
+    copies = [(f"copy{n:03}.md", {f"fox fox {LONG}": 0.9}) for n in range(300)]
+    index = directed(*copies, ("other.md", {"A fox is mentioned among other things.": 0.5}))
+
+    assert distinct_paths(index) == ["copy000.md", "other.md"]
+
+
+def test_files_that_a_content_hash_names_are_one_if_that_is_wanted():
+    index = directed(("a.md", {"Fox.": 0.9}), ("b.md", {"Fox.": 0.9}))
+    text = index.chunks("a.md")[1][0].content_hash
+
+    hits = index.search(Query(text, 5, wants_distinct_files=True), None).hits
+    assert [hit.path for hit in hits] == ["a.md"]
