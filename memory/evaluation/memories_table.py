@@ -28,7 +28,7 @@ class TableFigures:
     recall: float
     """Share of the relevant files that have a row, in [0, 1]."""
     recall_unfiltered: float
-    """The same of a table as long as it may be, whatever the scores."""
+    """The same of the first files that a search finds, as many as may have a row."""
     precision: float | None
     """Share of the rows whose file is relevant, in [0, 1]; None without rows."""
 
@@ -50,10 +50,11 @@ class MemoriesTable:
     def figures(self, asked: Asked) -> TableFigures:
         """Returns how good the table of a question is; files judge, also where sections do."""
         exclude, relevant = asked.question.exclude, asked.question.relevant_paths
-        result = self._search(asked.question.text, asked.vector, self._limit + len(exclude))
+        result = self._search(asked, distinct=True)
         hits = tuple(hit for hit in result.hits if hit.path not in exclude)
         shown = self._rows(replace(result, hits=hits))
-        unfiltered = tuple(dict.fromkeys(hit.path for hit in hits))[: self._limit]
+        found = (hit.path for hit in self._search(asked, distinct=False).hits)
+        unfiltered = [path for path in dict.fromkeys(found) if path not in exclude][: self._limit]
         num_right = len(relevant.intersection(shown))
         return TableFigures(
             num_rows=len(shown),
@@ -64,10 +65,15 @@ class MemoriesTable:
 
     def has_rows(self, prompt: str, vector: NDArray[np.float32] | None) -> bool:
         """Tells whether any file is mentioned for a prompt."""
-        return bool(self._rows(self._search(prompt, vector, self._limit)))
+        query = Query(prompt, self._limit, wants_snippets=False, wants_distinct_files=True)
+        return bool(self._rows(self._index.search(query, vector)))
 
-    def _search(self, text: str, vector: NDArray[np.float32] | None, limit: int) -> SearchResult:
-        return self._index.search(Query(text, limit, wants_snippets=False), vector)
+    def _search(self, asked: Asked, *, distinct: bool) -> SearchResult:
+        limit = self._limit + len(asked.question.exclude)
+        query = Query(
+            asked.question.text, limit, wants_snippets=False, wants_distinct_files=distinct
+        )
+        return self._index.search(query, asked.vector)
 
     def _rows(self, result: SearchResult) -> tuple[str, ...]:
         """Returns the paths in the table of an answer."""
