@@ -1,13 +1,14 @@
 """How do text and vector hits become one ranking with one meaning?
 
 Two questions, two answers. *Order* inside a query: each side divided by its maximum, weighted and
-summed (``r``); the noise of a row beyond that of the model is taken off its cosine first. *Level*
-of the whole answer: an absolute measure of its best hit, the probability that not both sides are
-wrong, ``1 - (1 - c)(1 - v)``, where ``c`` is the share of the BM25 score that the query could reach
-at best and ``v`` the cosine above the noise of the row; then put on a scale where 0.55 is what
-prompts about something else do not reach, see ``calibration``. The best hit scores the level, so
-that a query about something else stays low although it, too, has a best hit; the others score
-less, and below 0.55 from ``_LEAST_SHARE`` of its ``r`` on.
+summed (``r``); the noise of a row beyond that of the model is taken off its cosine first, and where
+the model tells texts apart badly its side counts less. *Level* of the whole answer: an absolute
+measure of its best hit, the probability that not both sides are wrong, ``1 - (1 - c)(1 - v)``,
+where ``c`` is the share of the BM25 score that the query could reach at best and ``v`` the cosine
+above the noise of the row; then put on a scale where 0.55 is what prompts about something else do
+not reach, see ``calibration``. The best hit scores the level, so that a query about something else
+stays low although it, too, has a best hit; the others score less, and below 0.55 from
+``_LEAST_SHARE`` of its ``r`` on.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 _LEAST_SHARE = math.sqrt(0.75)
 """Of the best hit, by the root of ``r``: what has less is not part of the answer."""
+
+_MOST_SIMILAR = 10
+_STEEPNESS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,7 @@ def fuse(
     weights = _in_proportion(weights)
     text_share = weights.text if text is not None else 0.0
     vector_share = weights.vector if vectors is not None else 0.0
+    discernment = 1.0
     text = text if text is not None and text_share else _NO_TEXT
     num_by_text = len(text.rows)
     if vectors is not None and vector_share:
@@ -125,6 +130,7 @@ def fuse(
         kept = (cosines >= floor) & (above_noise > 0)
         kept[:num_by_text] = True
         rows, cosines, above_noise = rows[kept], cosines[kept], above_noise[kept]
+        discernment = _discernment(above_noise, vectors.noise[kept], noise)
     else:
         rows, cosines = text.rows, np.zeros(num_by_text)
         above_noise = cosines - noise
@@ -137,9 +143,25 @@ def fuse(
     most = max(text_share, vector_share) or 1
     wrong = _power(1 - coverage, text_share / most) * _power(1 - relevance, vector_share / most)
     level = 1 - float(wrong.min(initial=1))
-    ranks = _scaled(bm25, text_share) + _scaled(np.maximum(above_noise + noise, 0), vector_share)
+    similar = np.maximum(above_noise + noise, 0)
+    ranks = _scaled(bm25, text_share) + _scaled(similar, vector_share * discernment)
     scores = _scores(ranks, meaning(level, threshold))
     return FusedHits(rows, scores, coverage, cosines, level)
+
+
+def _discernment(
+    above_noise: NDArray[np.float64], noise: NDArray[np.float32], base: float
+) -> float:
+    """Returns how well the model tells the most similar rows from others, in (0, 1].
+
+    1 in a language that it knows. Their order says the less the narrower the range is that their
+    cosines can be in.
+    """
+    if len(noise) > _MOST_SIMILAR:
+        noise = noise[above_noise.argpartition(-_MOST_SIMILAR)[-_MOST_SIMILAR:]]
+    elif not len(noise):
+        return 1.0
+    return min(1.0, (1 - float(noise.mean())) / (1 - base)) ** _STEEPNESS
 
 
 def _scores(ranks: NDArray[np.float64], level: float) -> NDArray[np.float64]:

@@ -97,6 +97,31 @@ def test_cosines_count_less_where_all_texts_resemble_one_another():
     assert hits.level == pytest.approx(level, rel=1e-5)
 
 
+def test_words_decide_where_the_model_tells_texts_apart_badly():
+    """Noise .6 where the base is .2 leaves half of the range: the side counts (.4 / .8)^4."""
+    text = text_side({1: 8.0, 2: 6.0})
+    hits = fused(text, vector_side({1: 0.7, 2: 0.9}, noise=0.6))
+
+    # Text: 1, .75. Vectors: .3/.5, .5/.5, each / 16. c = .8 and v = .1/.8 make the level.
+    share = math.sqrt((0.75 + 1 / 16) / (1 + 0.6 / 16))
+    level, least = 1 - 0.2 * (1 - 0.125), math.sqrt(0.75)
+    second = 0.55 + (level - 0.55) * (share - least) / (1 - least)
+    assert hits == pytest.approx({1: level, 2: second}, rel=1e-5)
+
+
+def test_a_model_that_knows_the_language_of_the_best_rows_counts_in_full():
+    """However many rows of another language the words found."""
+    num_others = 50
+    rows = np.arange(10 + num_others)
+    cosines = np.append(np.linspace(0.9, 0.5, 10), np.full(num_others, 0.7)).astype(np.float32)
+    noise = np.append(np.full(10, 0.2), np.full(num_others, 0.65)).astype(np.float32)
+    text = TextSide(rows, np.linspace(8, 9, len(rows), dtype=np.float32), 10.0)
+
+    hits = fuse(text, VectorSide(rows, cosines, noise), weights=Weights(), floor=0.3, noise=0.2)
+
+    assert hits.rows[hits.scores.argmax()] == 0
+
+
 def test_a_cosine_within_the_noise_of_its_row_is_no_hit():
     side = VectorSide(np.array([1]), np.array([0.6], np.float32), np.array([0.6], np.float32))
 
