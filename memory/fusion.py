@@ -65,8 +65,8 @@ class TextSide:
     """Distinct rows, shape (n,)."""
     scores: NDArray[np.float32]
     """BM25, at least 0, shape (n,)."""
-    best_possible: float
-    """BM25 that no chunk can exceed for this query, above 0."""
+    coverage: NDArray[np.float32]
+    """Share of what the query can reach, in [0, 1], shape (n,)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +89,7 @@ class FusedHits:
     scores: NDArray[np.float64]
     """In [0, 1], comparable between queries."""
     text_scores: NDArray[np.float64]
-    """Share of the best possible BM25, in [0, 1]."""
+    """Coverage of the query, in [0, 1]."""
     vector_scores: NDArray[np.float64]
     """Cosine in [-1, 1]; 0 where it is not known."""
     level: float
@@ -134,10 +134,10 @@ def fuse(
     else:
         rows, cosines = text.rows, np.zeros(num_by_text)
         above_noise = cosines - noise
-    bm25 = np.zeros(len(rows))
+    bm25, coverage = np.zeros(len(rows)), np.zeros(len(rows))
     bm25[:num_by_text] = text.scores
+    coverage[:num_by_text] = text.coverage
 
-    coverage = np.minimum(bm25 / text.best_possible, 1)
     relevance = np.minimum(np.maximum(above_noise / (1 - noise), 0), 1)
     # The stronger side counts in full, an equal one too, a weaker one less.
     most = max(text_share, vector_share) or 1
@@ -179,7 +179,7 @@ def _in_proportion(weights: Weights) -> Weights:
     return weights.scaled()
 
 
-_NO_TEXT = TextSide(np.empty(0, np.int64), np.empty(0, np.float32), 1.0)
+_NO_TEXT = TextSide(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.float32))
 
 
 def _power(values: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:

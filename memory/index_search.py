@@ -137,8 +137,7 @@ class _Ranker:
         texts = self._state.text.search(text, limit=limit) if rules.weights.text else None
         vectors = self._vector_side(texts, unit, limit)
         fused = fuse(
-            # A query without a known term has no best possible score, and no hits either.
-            TextSide(texts.rows, texts.scores, texts.best_possible or 1.0) if texts else None,
+            TextSide(texts.rows, texts.scores, texts.coverage) if texts else None,
             vectors,
             weights=rules.weights,
             floor=rules.floor,

@@ -105,17 +105,22 @@ class Collection:
 
     def best(
         self, terms: Sequence[QueryTerm], limit: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Returns (rows, scores) of the documents with the best sums, best first, ties by row.
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
+        """Returns the documents with the best sums, best first, ties by row.
 
         Args:
             terms: From ``look_up``.
             limit: Most documents, at least 1; those without score are left out.
+        Returns:
+            Rows, scores, and what is left of the scores if each term counts for no more than it can
+            in one field.
         """
         docnums, scores = self._top.find(terms, limit)
         rows = self._rows[docnums]
         order = np.lexsort((rows, -scores))[:limit]
-        return rows[order], scores[order]
+        best = scores[order]
+        excess = self._top.excess(terms, docnums[order])
+        return rows[order], best, best if excess is None else best - excess
 
     def _grouped(self, before: Sequence[Group]) -> tuple[Group, ...]:
         members: dict[int, list[Segment]] = {}

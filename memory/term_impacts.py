@@ -103,7 +103,8 @@ class _Entry:
             return _ENTRY_BYTES
         listed = 0 if impacts.docnums is None else impacts.docnums.nbytes
         kept = sum(each.docnums.nbytes + each.counts.nbytes for each in self.matches)
-        return _ENTRY_BYTES + impacts.values.nbytes + listed + kept
+        beyond = sum(each.nbytes for each in impacts.excess or ())
+        return _ENTRY_BYTES + impacts.values.nbytes + listed + beyond + kept
 
 
 class Group:
@@ -209,7 +210,24 @@ class Group:
                 else:
                     sums[np.searchsorted(docnums, each.docnums + self.start)] += factors
         start = self.start if docnums is None else 0
-        return _Entry(Impacts(start, docnums, sums), frequencies, lengths, matches)
+        excess = self._excess(docnums, sums, matches)
+        return _Entry(Impacts(start, docnums, sums, excess), frequencies, lengths, matches)
+
+    def _excess(
+        self,
+        docnums: NDArray[np.intp] | None,
+        sums: NDArray[np.float32],
+        matches: Sequence[_Matches],
+    ) -> tuple[NDArray[np.intp], NDArray[np.float32]] | None:
+        """Returns where the fields of a document together add more than one can, see Impacts."""
+        if len(matches) == 1:
+            return None
+        most = (K1 + 1) * max(each.boost for each in matches)
+        places = (sums > most).nonzero()[0]
+        if not len(places):
+            return None
+        beyond = sums[places] - np.float32(most)
+        return (places + self.start if docnums is None else docnums[places]), beyond
 
     def _distinct(self, matches: Sequence[_Matches]) -> NDArray[np.intp] | None:
         """Returns the documents of the index that hold a term, ascending; None if they are many."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from memory.segmentation import is_pair, num_runs
 from memory.term_impacts import K1, Boosts
 from memory.top_documents import QueryTerm
@@ -17,7 +19,6 @@ from memory.top_documents import QueryTerm
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from memory.analysis import Analyzer
@@ -51,9 +52,9 @@ class TextHits:
     """Row ids, best first, ties by id."""
     scores: NDArray[np.float32]
     """BM25F of each row, positive."""
-    best_possible: float
-    """What a row would reach if each word of the query filled its best field; above 0 if there is
-    a word. A row that holds a word in several fields may exceed it."""
+    coverage: NDArray[np.float32]
+    """Share of what a row would reach if each word of the query filled its best field, in [0, 1]. A
+    word that a row holds in several fields counts as if it filled one."""
     terms: tuple[str, ...]
     """The distinct terms that were looked for."""
 
@@ -86,8 +87,10 @@ def search(collection: Collection, analyzer: Analyzer, text: str, *, limit: int)
     if not text.isascii():
         best_possible -= _MOST_OF_A_FIELD * _counted_twice(words, worths, num_runs(text))
     wanted += _path_beginnings(collection, analyzer.last_word(text), idfs)
-    rows, scores = collection.best(wanted, limit)
-    return TextHits(rows, scores, best_possible, (*terms, *chain.from_iterable(continued.values())))
+    rows, scores, bounded = collection.best(wanted, limit)
+    # A query without a known term has no rows either.
+    coverage = np.minimum(bounded / (best_possible or 1.0), 1)
+    return TextHits(rows, scores, coverage, (*terms, *chain.from_iterable(continued.values())))
 
 
 def _look_up(

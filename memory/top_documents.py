@@ -35,6 +35,9 @@ class Impacts:
     """Distinct numbers of the documents that hold the term, relative to ``start``; None if
     ``values`` has an entry for each document of the range."""
     values: NDArray[np.float32]
+    excess: tuple[NDArray[np.intp], NDArray[np.float32]] | None = None
+    """Documents of the collection where the term adds more than it can in one field, and by how
+    much; None if there are none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,10 +77,7 @@ class TopDocuments:
         Returns:
             Document numbers in no order, and their scores, all positive.
         """
-        try:
-            scores, products = self._spare.pop()
-        except IndexError:
-            scores, products = (np.zeros(self._num_docs, np.float32) for _ in range(2))
+        scores, products = self._arrays()
         _add(terms, scores, products)
         scores[self._deleted] = 0
         docnums = promising(scores, limit)
@@ -85,6 +85,40 @@ class TopDocuments:
         scores.fill(0)
         self._spare.append((scores, products))
         return _cut(docnums, values, limit)
+
+    def excess(
+        self, terms: Sequence[QueryTerm], docnums: NDArray[np.intp]
+    ) -> NDArray[np.float32] | None:
+        """Returns by how much terms add more than they can in one field; None if nowhere.
+
+        Args:
+            terms: Those of ``find``.
+            docnums: What it returned.
+
+        Returns:
+            One value a document, at least 0.
+        """
+        beyond = [
+            (impacts.excess, term.scale)
+            for term in terms
+            for impacts in term.ranges
+            if impacts.excess is not None
+        ]
+        if not beyond:
+            return None
+        sums, products = self._arrays()
+        places = np.concatenate([where for (where, _), _ in beyond])
+        np.add.at(sums, places, np.concatenate([values * scale for (_, values), scale in beyond]))
+        found: NDArray[np.float32] = sums[docnums]
+        sums[places] = 0
+        self._spare.append((sums, products))
+        return found
+
+    def _arrays(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        try:
+            return self._spare.pop()
+        except IndexError:
+            return np.zeros(self._num_docs, np.float32), np.zeros(self._num_docs, np.float32)
 
 
 def _add(

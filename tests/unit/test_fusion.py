@@ -13,8 +13,9 @@ from memory.fusion import FusedHits, TextSide, VectorSide, Weights, fuse
 
 
 def text_side(scores: dict[int, float], best_possible: float = 10.0) -> TextSide:
+    bm25 = np.array(list(scores.values()), np.float32)
     return TextSide(
-        np.array(list(scores), np.int64), np.array(list(scores.values()), np.float32), best_possible
+        np.array(list(scores), np.int64), bm25, np.minimum(bm25 / np.float32(best_possible), 1)
     )
 
 
@@ -115,7 +116,7 @@ def test_a_model_that_knows_the_language_of_the_best_rows_counts_in_full():
     rows = np.arange(10 + num_others)
     cosines = np.append(np.linspace(0.9, 0.5, 10), np.full(num_others, 0.7)).astype(np.float32)
     noise = np.append(np.full(10, 0.2), np.full(num_others, 0.65)).astype(np.float32)
-    text = TextSide(rows, np.linspace(8, 9, len(rows), dtype=np.float32), 10.0)
+    text = text_side(dict(zip(rows.tolist(), np.linspace(8, 9, len(rows)), strict=True)))
 
     hits = fuse(text, VectorSide(rows, cosines, noise), weights=Weights(), floor=0.3, noise=0.2)
 

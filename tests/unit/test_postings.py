@@ -103,7 +103,7 @@ def test_bm25_of_one_document_is_the_textbook_value():
 
     idf, term = collection.look_up("a", CONTENT)
 
-    rows, scores = collection.best([term], 10)
+    rows, scores, _ = collection.best([term], 10)
     assert idf == pytest.approx(math.log(1 + 1.5 / 1.5))
     expected = idf * 2 * (0.9 + 1) / (2 + 0.9 * (1 - 0.4 + 0.4 * 4 / 3))
     assert (rows.tolist(), scores.tolist()) == ([0], [pytest.approx(expected)])
@@ -130,7 +130,7 @@ def test_deleted_documents_are_never_among_the_best():
     collection = collection_of([["a"], ["a"], ["a"]], live=[True, False, True])
     _, term = collection.look_up("a", CONTENT)
 
-    rows, _ = collection.best([term], 10)
+    rows, _, _ = collection.best([term], 10)
 
     assert rows.tolist() == [0, 2]
     assert collection.num_rows == 2
@@ -183,7 +183,8 @@ def test_terms_that_are_known_are_weighed_again_when_average_lengths_drift():
         assert idf == same_idf
         assert (found is None) == (expected is None)
         if found is not None:
-            rows, scores = again.best([found], num_rows + 1)
-            expected_rows, expected_scores = anew.best([expected], num_rows + 1)
+            rows, scores, bounded = again.best([found], num_rows + 1)
+            expected_rows, expected_scores, expected_bounded = anew.best([expected], num_rows + 1)
             assert rows.tolist() == expected_rows.tolist()
             assert scores == pytest.approx(expected_scores, rel=1e-6)
+            assert bounded == pytest.approx(expected_bounded, rel=1e-6)

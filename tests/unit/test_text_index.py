@@ -30,6 +30,10 @@ def found(index, text, limit=100):
     return index.search(text, limit=limit).rows.tolist()
 
 
+def best_possible(hits):
+    return float(hits.scores[0] / hits.coverage[0])
+
+
 def test_an_empty_index_answers_with_nothing():
     hits = TextIndex(ANALYZER).search("anything", limit=10)
 
@@ -107,7 +111,7 @@ def test_rare_pairs_tell_no_more_than_frequent_ones():
     hits = index.search("猫", limit=5)
 
     assert hits.scores.tolist() == pytest.approx([float(hits.scores[0])] * 4)
-    assert float(hits.scores[0]) <= hits.best_possible
+    assert hits.coverage.tolist() == pytest.approx([float(hits.coverage[0])] * 4)
 
 
 def test_a_query_of_many_lone_characters_is_bounded():
@@ -239,19 +243,35 @@ def test_compact_drops_what_is_mostly_deleted():
     assert sum(map(len, index.files().values())) < size
 
 
-def test_a_row_that_fills_the_query_comes_near_the_best_possible_score():
+def test_a_row_that_fills_the_query_covers_nearly_all_of_it():
     index = index_of(text_row(1, "kangaroo " * 50), *(text_row(row, "other") for row in (2, 3, 4)))
 
     hits = index.search("kangaroo", limit=1)
 
-    assert 0.9 < float(hits.scores[0]) / hits.best_possible <= 1
+    assert 0.9 < hits.coverage[0] <= 1
 
 
-def test_unknown_words_lower_the_share_of_the_best_possible_score():
+def test_a_word_in_several_fields_covers_no_more_than_that_word():
+    """Else one word of a prompt in a title would stand for all the others."""
+    text = "kangaroo " * 50
+    everywhere = text_row(1, text, path="kangaroo.md", headlines=text, meta=text)
+    index = index_of(everywhere, *(text_row(row, "jumps over fences") for row in (2, 3, 4)))
+
+    alone, one_of_four = (
+        float(index.search(query, limit=1).coverage[0])
+        for query in ("kangaroo", "kangaroo xylophone zither oboe")
+    )
+
+    # Three of the words are unknown and count as those of one document do not: more.
+    assert alone > 0.95
+    assert 0.1 < one_of_four < 0.25
+
+
+def test_unknown_words_lower_the_coverage():
     index = index_of(text_row(1, "kangaroo"), text_row(2, "other"))
 
     known, half_known = (
-        float(hits.scores[0]) / hits.best_possible
+        float(hits.coverage[0])
         for hits in (index.search(text, limit=1) for text in ("kangaroo", "kangaroo xylophone"))
     )
 
@@ -269,15 +289,15 @@ def test_pairs_that_span_two_words_are_not_held_against_a_text_without_spaces():
     )
 
     rare, frequent, unseen = (math.log(1 + (3 - n + 0.5) / (n + 0.5)) for n in (1, 3, 0))
-    assert together.best_possible == pytest.approx((K1 + 1) * (rare + frequent + unseen) * 4 / 6)
-    assert apart.best_possible == pytest.approx((K1 + 1) * (rare + frequent))
+    assert best_possible(together) == pytest.approx((K1 + 1) * (rare + frequent + unseen) * 4 / 6)
+    assert best_possible(apart) == pytest.approx((K1 + 1) * (rare + frequent))
 
 
 def test_parts_of_a_compound_are_not_held_against_prose():
     index = index_of(text_row(1, "alice smith"), text_row(2, "other"))
 
     hyphened, apart = (
-        index.search(text, limit=1).best_possible for text in ("alice-smith", "alice smith")
+        best_possible(index.search(text, limit=1)) for text in ("alice-smith", "alice smith")
     )
 
     assert hyphened == pytest.approx(apart)

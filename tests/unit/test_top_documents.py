@@ -68,6 +68,18 @@ def test_the_best_agree_with_sorting_everything(few, query, deleted, limit):
         assert dict(zip(docnums.tolist(), scores.tolist(), strict=True)) == expected
 
 
+def test_what_terms_add_beyond_one_field_is_known_by_document():
+    top = TopDocuments(30, np.empty(0, np.intp))
+    plain = sparse(0, {3: 1.0, 4: 1.0, 15: 1.0})
+    first = Impacts(0, None, np.ones(10, np.float32), (np.array([3]), np.float32([0.5])))
+    second = Impacts(10, np.array([15]), np.float32([4]), (np.array([15]), np.float32([2])))
+    terms = [QueryTerm(1.0, [plain]), QueryTerm(2.0, [first, second]), QueryTerm(3.0, [first])]
+
+    for _ in range(2):  # the second call finds clean sums
+        assert top.excess(terms, np.array([15, 4, 3])).tolist() == [4, 0, 2.5]
+    assert top.excess(terms[:1], np.array([3])) is None
+
+
 def test_ranges_of_a_term_add_to_their_own_documents():
     top = TopDocuments(30, np.array([12]))
     term = QueryTerm(
