@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Rows = NDArray[np.int64] | slice
     StoredBlock = NDArray[np.float32] | NDArray[np.float16]
 
+_LEAST_FLOAT32 = float(np.finfo(np.float32).min)
 _MAX_VALUE = float(np.finfo(np.float16).max)
 _FLOAT16_INFINITY = 0x7C00
 _ROWS_A_SCAN = 512
@@ -236,10 +237,12 @@ class Float16Store(_FlatCodes):
         found.buffer_size = size + 1
         part = faiss.RangeSearchPartialResult(found)
         self._scanner.set_query(faiss.swig_ptr(query))
-        codes, least = self._index.codes.data(), float(np.finfo(np.float32).min)
-        self._scanner.scan_codes_range(size, codes, None, least, part.new_result(0))
-        part.finalize()
-        products: NDArray[np.float32] = faiss.rev_swig_ptr(found.distances, size).copy()
+        self._scanner.scan_codes_range(
+            size, self._index.codes.data(), None, _LEAST_FLOAT32, part.new_result(0)
+        )
+        rows, products = np.empty(size, np.int64), np.empty(size, np.float32)
+        # From the buffer; to finalize the result copies it twice.
+        part.copy_range(0, size, *map(faiss.swig_ptr, (rows, products)))
         return products
 
     @cached_property
