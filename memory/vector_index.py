@@ -7,6 +7,7 @@ too long (``CLUSTERS_FROM``), a search looks at the clusters near the query, onc
 from __future__ import annotations
 
 import heapq
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -175,8 +176,7 @@ class VectorIndex:
         self, rows: NDArray[np.int64], vector: NDArray[np.float32]
     ) -> NDArray[np.float32]:
         """Returns the cosine of a unit vector and each row, shape of ``rows``."""
-        query = self._checked(vector[None], count=1)[0]
-        return self._store.products(query, rows)
+        return self._store.products(self._query(vector), rows)
 
     def search(
         self, vector: NDArray[np.float32], *, limit: int, also: NDArray[np.int64] | None = None
@@ -196,7 +196,7 @@ class VectorIndex:
             DimensionMismatch: the vector has another dimension.
             ValueError: a value is not finite.
         """
-        query, mask = self._checked(vector[None], count=1)[0], None
+        query, mask = self._query(vector), None
         if not len(self._store):
             return np.empty(0, np.int64), np.empty(0, np.float32)
         if self._clusters is not None:
@@ -258,6 +258,16 @@ class VectorIndex:
         in_range = min(rows, default=0) >= 0 and max(rows, default=-1) < len(self._store)
         if len(set(rows)) != len(rows) or not in_range:
             raise ValueError("a row is out of range or occurs twice")
+
+    def _query(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Returns an own copy, shape (dim,), float32."""
+        copy = np.array(vector, np.float32)
+        if copy.shape != (self.dim,):
+            raise DimensionMismatch(self.dim, copy.size)
+        # A sum of squares is finite only if all values are; their maximum takes twice as long.
+        if not math.isfinite(copy @ copy):
+            raise ValueError("the query vector holds a value that is not finite")
+        return copy
 
     def _checked(self, vectors: NDArray[np.float32], *, count: int) -> NDArray[np.float32]:
         """Returns an own copy, shape (count, dim), float32."""
