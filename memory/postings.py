@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memory.posting_lists import FIELDS
-from memory.term_impacts import Group, Lengths, group_of
-from memory.top_documents import QueryTerm, TopDocuments
+from memory.term_impacts import ENTRY_BYTES, Group, Lengths, group_of
+from memory.top_documents import QueryTerm, TopDocuments, best_first
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from memory.posting_lists import Segment
     from memory.term_impacts import Boosts
     from memory.top_documents import Impacts
+
+    _Found = tuple[float, QueryTerm | None]
+
+_MAX_REMEMBERED_BYTES = 16 * 1024 * 1024
+"""Of impacts that a collection holds on to, even if a group let them go; most are shared with it."""
 
 
 class Collection:
@@ -56,6 +61,8 @@ class Collection:
             [group.rows for group in self.groups] or [np.empty(0, np.int64)]
         )
         self._top = TopDocuments(self.num_docs, deleted)
+        self._looked_up: dict[tuple[str, Boosts], _Found] = {}
+        self._num_bytes = 0
 
     def idf(self, doc_frequency: int) -> float:
         """Returns the inverse document frequency, above 0: ln(1 + (N - df + 0.5) / (df + 0.5))."""
@@ -75,12 +82,27 @@ class Collection:
         found = {term for group in self.groups for term in group.with_prefix(field, prefix, limit)}
         return sorted(found)[:limit]
 
-    def look_up(self, term: str, boosts: Boosts) -> tuple[float, QueryTerm | None]:
+    def look_up(self, term: str, boosts: Boosts) -> _Found:
         """Returns the inverse document frequency of a term, and what it adds to the documents.
 
         Returns:
             (0, None) if no document holds it in any of the fields.
         """
+        found = self._looked_up.get((term, boosts))
+        if found is None:
+            found = self._gathered(term, boosts)
+            self._remember(term, boosts, found)
+        return found
+
+    def _remember(self, term: str, boosts: Boosts, found: _Found) -> None:
+        num_bytes = ENTRY_BYTES + (found[1].num_bytes if found[1] is not None else 0)
+        if self._num_bytes + num_bytes > _MAX_REMEMBERED_BYTES:
+            self._looked_up.clear()
+            self._num_bytes = 0
+        self._looked_up[term, boosts] = found
+        self._num_bytes += num_bytes
+
+    def _gathered(self, term: str, boosts: Boosts) -> _Found:
         ranges: list[Impacts] = []
         frequencies: Sequence[int] = ()
         for group in self.groups:
@@ -117,7 +139,7 @@ class Collection:
         """
         docnums, scores = self._top.find(terms, limit)
         rows = self._rows[docnums]
-        order = np.lexsort((rows, -scores))[:limit]
+        order = best_first(rows, scores, limit)
         best = scores[order]
         excess = self._top.excess(terms, docnums[order])
         return rows[order], best, best if excess is None else best - excess

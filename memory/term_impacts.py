@@ -38,7 +38,8 @@ most half of it, unless a field is many times longer than the average."""
 _DENSE_SHARE = 8
 _MIN_DENSE_DOCS = 1024
 _MAX_CACHED_BYTES = 128 * 1024 * 1024
-_ENTRY_BYTES = 400
+ENTRY_BYTES = 400
+"""Memory of an entry without its arrays, about."""
 GROUP_SIZES = (512, 8_192)
 """Documents from which on a segment belongs to the next group."""
 
@@ -100,11 +101,9 @@ class _Entry:
         """Memory it takes."""
         impacts = self.impacts
         if impacts is None:
-            return _ENTRY_BYTES
-        listed = 0 if impacts.docnums is None else impacts.docnums.nbytes
+            return ENTRY_BYTES
         kept = sum(each.docnums.nbytes + each.counts.nbytes for each in self.matches)
-        beyond = sum(each.nbytes for each in impacts.excess or ())
-        return _ENTRY_BYTES + impacts.values.nbytes + listed + beyond + kept
+        return ENTRY_BYTES + impacts.num_bytes + kept
 
 
 class Group:

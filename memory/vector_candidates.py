@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memory.top_documents import promising
+from memory.top_documents import best_first, promising
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,9 +48,9 @@ def candidates(
     else:
         rows, cosines = _most_similar(store, query, limit, mask)
         of_also = store.products(query, also)
-    is_other = np.ones(len(store), np.bool_)
-    is_other[also] = False
-    others = is_other[rows]
+    is_also = np.zeros(len(store), np.bool_)
+    is_also[also] = True
+    others = ~is_also[rows]
     return np.concatenate((also, rows[others])), np.concatenate((of_also, cosines[others]))
 
 
@@ -88,5 +88,5 @@ def _best_of(cosines: NDArray[np.float32], limit: int) -> Found:
         least = max(float(np.partition(best, place)[place]) - _TIE, 0.0)
     found = best > least
     rows, best = rows[found], best[found]
-    order = (-best).argsort(kind="stable")[: _MAX_TIE_FACTOR * limit]
+    order = best_first(rows, best, _MAX_TIE_FACTOR * limit)
     return rows[order], best[order]

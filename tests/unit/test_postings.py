@@ -161,6 +161,19 @@ def test_average_lengths_may_drift_a_little_before_impacts_are_computed_anew():
     assert grown.lengths.of("content") == pytest.approx((100 + 99) / 11)
 
 
+def test_a_collection_asks_its_groups_once_for_a_term_until_it_remembers_too_much(monkeypatch):
+    collection = collection_of([["a", "b"], ["a"]])
+    found = collection.look_up("a", CONTENT)
+
+    assert collection.look_up("a", CONTENT) is found
+    monkeypatch.setattr("memory.postings._MAX_REMEMBERED_BYTES", 0)
+    collection.look_up("b", CONTENT)
+    again = collection.look_up("a", CONTENT)
+    assert again is not found
+    assert again[0] == found[0]
+    assert again[1].ranges[0].values.tolist() == found[1].ranges[0].values.tolist()
+
+
 def test_terms_that_are_known_are_weighed_again_when_average_lengths_drift():
     """Those of few documents, of many, of one field and of several; as if nothing was known."""
     rng, num_rows = random.Random(3), 1_100

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.top_documents import Impacts, QueryTerm, TopDocuments, promising
+from memory.top_documents import Impacts, QueryTerm, TopDocuments, best_first, promising
 
 NUM_DOCS = 1500
 
@@ -117,3 +117,17 @@ def test_scores_within_the_tie_of_the_last_are_promising_too():
 
     assert set(promising(scores, 2).tolist()) == {3, 20}
     assert set(promising(scores, 2, tie=1e-6).tolist()) == {3, 20, 40}
+
+
+@given(
+    st.dictionaries(st.integers(0, 2**32 - 1), st.floats(2**-149, 2**100, width=32)),
+    st.integers(1, 9),
+)
+@settings(deadline=None)
+def test_the_greatest_values_come_first_and_of_equal_ones_the_lowest_number(value_of, limit):
+    numbers, values = np.array([*value_of], np.int64), np.array([*value_of.values()], np.float32)
+
+    order = best_first(numbers, values, limit)
+
+    expected = sorted(value_of, key=lambda number: (-value_of[number], number))[:limit]
+    assert numbers[order].tolist() == expected
