@@ -169,8 +169,7 @@ def _scores(ranks: NDArray[np.float64], level: float) -> NDArray[np.float64]:
     shares = np.sqrt(_scaled(ranks, 1))
     if level <= NEUTRAL:
         return shares * level
-    above = NEUTRAL + (level - NEUTRAL) * (shares - _LEAST_SHARE) / (1 - _LEAST_SHARE)
-    return np.where(shares < _LEAST_SHARE, shares * (NEUTRAL / _LEAST_SHARE), above)
+    return np.interp(shares, (0, _LEAST_SHARE, 1), (0, NEUTRAL, level))
 
 
 @lru_cache(maxsize=8)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     _Found = tuple[float, QueryTerm | None]
 
 _MAX_REMEMBERED_BYTES = 16 * 1024 * 1024
-"""Of impacts that a collection holds on to, even if a group let them go; most are shared with it."""
+"""Of impacts that a collection holds on to, even if a group let them go."""
 
 
 class Collection:
