@@ -133,7 +133,10 @@ def _restored(
     if len(block) >= _SPARSE_FACTOR * len(rows) + _SPARSE_ROWS:
         # Much was removed: numbering the rows anew gives the memory of the gaps back.
         new_rows = {row: number for number, row in enumerate(rows)}
-        files = [replace(file, rows=tuple(map(new_rows.__getitem__, file.rows))) for file in files]
+        files = [
+            replace(file, rows=tuple(map(new_rows.__getitem__, file.rows)), record=None)
+            for file in files
+        ]
         block, same_text = block[rows], False
         kept_rows, rows = rows, list(range(len(rows)))
     else:

@@ -274,3 +274,4 @@ def test_a_mass_removal_gives_its_memory_back_at_the_next_start(embedder, tmp_pa
     assert dump(other) == dump(index)
     assert [hit.start_line for hit in other.search(Query("hen", 5), None).hits] == [4]
     assert other._state.vectors.rows() == [0, 1]
+    assert dump(restored(other, embedder, tmp_path)) == dump(index)
