@@ -8,13 +8,15 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+    from concurrent.futures import Executor
     from pathlib import Path
 
     from typing_extensions import Buffer
 
 
 _APPENDING = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+_FLUSHED_BYTES = 4 << 20
 _NEVER_A_FILE = frozenset({errno.EISDIR, errno.ENXIO, errno.ELOOP})
 
 
@@ -47,6 +49,10 @@ class Disk(Protocol):
 
     def truncate(self, descriptor: int, num_bytes: int) -> None:
         """Cuts the file off."""
+        ...
+
+    def begin_flush(self, descriptor: int, offset: int, num_bytes: int) -> None:
+        """Has the disk begin with what was written there, and waits for nothing; only a hint."""
         ...
 
     def fsync(self, descriptor: int) -> None:
@@ -112,6 +118,16 @@ class OsDisk:
         """Cuts the file off."""
         os.ftruncate(descriptor, num_bytes)
 
+    def begin_flush(self, descriptor: int, offset: int, num_bytes: int) -> None:
+        """Begins where the system knows how.
+
+        Linux starts to write what it is told will not be needed, and only forgets what is on the
+        disk already, so that nothing is forgotten here (``mm/fadvise.c``).
+        """
+        if hasattr(os, "posix_fadvise"):
+            with contextlib.suppress(OSError):
+                os.posix_fadvise(descriptor, offset, num_bytes, os.POSIX_FADV_DONTNEED)
+
     def fsync(self, descriptor: int) -> None:
         """Flushes one file."""
         os.fsync(descriptor)
@@ -141,22 +157,31 @@ class OsDisk:
         path.unlink()
 
 
-def replace_atomically(path: Path, blocks: Iterable[Buffer], disk: Disk | None = None) -> None:
+def replace_atomically(
+    path: Path, blocks: Iterable[Buffer], disk: Disk | None = None, helper: Executor | None = None
+) -> None:
     """Writes a temporary file beside the target, flushes it and renames it over the target.
 
     When this returns, the new content survives a power loss. When it raises, the target is the old
     or the new file, whole, and the temporary file is gone; only a kill leaves one behind, see
     ``sweep_temporaries``.
 
+    Args:
+        path: The target.
+        blocks: The new content.
+        disk: For tests.
+        helper: Lets go of the old file afterwards; to free a large one takes the system long.
+
     Raises:
         OSError: the disk refused.
     """
     disk = disk or OsDisk()
-    descriptor = replace_unflushed(path, blocks, disk)
-    try:
-        disk.fsync_folder(path.parent)
-    finally:
-        disk.close(descriptor)
+    with _freed_by(helper, path, disk):
+        descriptor = replace_unflushed(path, blocks, disk)
+        try:
+            disk.fsync_folder(path.parent)
+        finally:
+            disk.close(descriptor)
 
 
 def replace_unflushed(path: Path, blocks: Iterable[Buffer], disk: Disk) -> int:
@@ -172,8 +197,7 @@ def replace_unflushed(path: Path, blocks: Iterable[Buffer], disk: Disk) -> int:
     temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
     descriptor = disk.create(temporary)
     try:
-        for block in blocks:
-            disk.write(descriptor, block)
+        _write_all(descriptor, blocks, disk)
         disk.fsync(descriptor)
         disk.rename(temporary, path)
     except BaseException:
@@ -183,6 +207,32 @@ def replace_unflushed(path: Path, blocks: Iterable[Buffer], disk: Disk) -> int:
             disk.remove(temporary)
         raise
     return descriptor
+
+
+@contextlib.contextmanager
+def _freed_by(helper: Executor | None, path: Path, disk: Disk) -> Iterator[None]:
+    """Keeps a file open, so that it is not freed when it loses its name but when it is closed."""
+    old = None
+    if helper is not None:
+        # There may be none, or one that only the folder's owner may replace.
+        with contextlib.suppress(OSError):
+            old = disk.open_to_append(path)
+    try:
+        yield
+    finally:
+        if helper is not None and old is not None:
+            helper.submit(disk.close, old)
+
+
+def _write_all(descriptor: int, blocks: Iterable[Buffer], disk: Disk) -> None:
+    """Writes blocks; the disk works while the next ones are made, so that fsync has little left."""
+    written = flushed = 0
+    for block in blocks:
+        disk.write(descriptor, block)
+        written += memoryview(block).nbytes
+        if written - flushed >= _FLUSHED_BYTES:
+            disk.begin_flush(descriptor, flushed, written - flushed)
+            flushed = written
 
 
 def sweep_temporaries(folder: Path, name: str, disk: Disk | None = None) -> int:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Self
 import msgpack
 
 from memory import atomic_file, mapped_pages
+from memory.checksums import Checksums
 from memory.errors import SnapshotCorrupt, SnapshotIncompatible, SnapshotMissing
 from memory.snapshot_header import (
     FOOTER,
@@ -35,7 +36,7 @@ from memory.snapshot_header import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from concurrent.futures import Executor, Future
+    from concurrent.futures import Executor
     from pathlib import Path
     from types import TracebackType
 
@@ -74,13 +75,15 @@ def write(
         path: ``memory.msp``.
         snapshot: From ``MemoryIndex.snapshot``.
         saved_at: Unix time, seconds.
-        helper: Computes the checksums beside the writing; without one they are computed in between.
+        helper: Has one thread, which computes the checksums beside the writing and lets go of the
+            old snapshot after it; without one both are done in between.
         disk: For tests.
     Raises:
         OSError: the disk refused; the old snapshot is untouched.
         ValueError: the header would be too long to be read again; the same.
     """
-    atomic_file.replace_atomically(path, _encoded(snapshot, saved_at, helper), disk)
+    blocks = _encoded(snapshot, saved_at, helper)
+    atomic_file.replace_atomically(path, blocks, disk, helper)
 
 
 def read_header(path: Path) -> Header:
@@ -246,40 +249,17 @@ class SnapshotFile:
 def _encoded(snapshot: SnapshotParts, saved_at: float, helper: Executor | None) -> Iterator[Buffer]:
     """Yields the whole file in one pass."""
     yield PREAMBLE.pack(MAGIC, FORMAT_VERSION)
-    table = []
+    parts, checksums = [], Checksums(helper)
     for name, blocks in snapshot.parts():
-        checksum = _Checksum(helper)
+        digest, length = hashlib.sha256(), 0
         for block in _in_large_blocks(blocks()):
-            checksum.update(block)
+            checksums.add(digest, block)
+            length += memoryview(block).nbytes
             yield block
-        table.append((name, *checksum.result()))
+        parts.append((name, length, digest))
+    checksums.finish()
+    table = [(name, length, digest.digest()) for name, length, digest in parts]
     yield encode_header(snapshot.info, saved_at, table)
-
-
-class _Checksum:
-    """Length and SHA-256 of blocks that nobody changes; those of the last one may be under way."""
-
-    def __init__(self, helper: Executor | None) -> None:
-        self._helper = helper
-        self._digest = hashlib.sha256()
-        self._num_bytes = 0
-        self._pending: Future[None] | None = None
-
-    def update(self, block: Buffer) -> None:
-        self._num_bytes += memoryview(block).nbytes
-        self._wait()
-        if self._helper is None:
-            self._digest.update(block)
-        else:
-            self._pending = self._helper.submit(self._digest.update, block)
-
-    def result(self) -> tuple[int, bytes]:
-        self._wait()
-        return self._num_bytes, self._digest.digest()
-
-    def _wait(self) -> None:
-        if self._pending is not None:
-            self._pending.result()
 
 
 def _in_large_blocks(pieces: Iterable[Buffer]) -> Iterator[Buffer]:
@@ -288,12 +268,13 @@ def _in_large_blocks(pieces: Iterable[Buffer]) -> Iterator[Buffer]:
     num_bytes = 0
     for piece in pieces:
         size = memoryview(piece).nbytes
-        if num_bytes + size > _WRITE_BYTES:
+        if small and num_bytes + size > _WRITE_BYTES:
             yield b"".join(small)
             small, num_bytes = [], 0
-        if size > _WRITE_BYTES:
+        if size >= _WRITE_BYTES:
             yield memoryview(piece).cast("B")
         else:
             small.append(piece)
             num_bytes += size
-    yield b"".join(small)
+    if small:
+        yield b"".join(small)

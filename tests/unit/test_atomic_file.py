@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-from memory.atomic_file import replace_atomically, sweep_temporaries
+from memory.atomic_file import OsDisk, replace_atomically, sweep_temporaries
 from tests.unit.scripted_disk import ScriptedDisk
 
 
@@ -49,6 +51,65 @@ def test_a_write_that_takes_little_at_once_is_continued(tmp_path, monkeypatch):
     replace_atomically(tmp_path / "file", (b"0123456789", b"", b"ab"))
 
     assert (tmp_path / "file").read_bytes() == b"0123456789ab"
+
+
+def test_the_disk_begins_while_more_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr("memory.atomic_file._FLUSHED_BYTES", 4)
+    begun = []
+
+    class Disk(ScriptedDisk):
+        def begin_flush(self, descriptor, offset, num_bytes):
+            begun.append((len(self.calls), offset, num_bytes))
+            super().begin_flush(descriptor, offset, num_bytes)
+
+    disk = Disk()
+    replace_atomically(tmp_path / "file", (b"012", b"345", b"6789ab", b"cd"), disk)
+
+    # Once the file is made and written to twice, and a write later; the rest is for the flush.
+    assert begun == [(3, 0, 6), (4, 6, 6)]
+    assert disk.calls[-4:] == ["write", "fsync", "rename", "fsync_folder"]
+    assert (tmp_path / "file").read_bytes() == b"0123456789abcd"
+
+
+def test_what_cannot_be_begun_is_left_to_the_flush():
+    ends = os.pipe()
+    try:
+        OsDisk().begin_flush(ends[1], 0, 1)
+    finally:
+        for end in ends:
+            os.close(end)
+
+
+def test_a_helper_frees_the_old_file_after_the_new_one_is_safe(tmp_path):
+    (tmp_path / "file").write_bytes(b"old")
+    disk, later = ScriptedDisk(), []
+
+    class Helper(Executor):
+        def submit(self, work, *arguments):
+            later.append((list(disk.calls), work, arguments))
+
+    replace_atomically(tmp_path / "file", (b"new",), disk, Helper())
+
+    ((calls, work, (old,)),) = later
+    assert calls[-2:] == ["rename", "fsync_folder"]
+    assert (tmp_path / "file").read_bytes() == b"new"
+    assert os.pread(old, 5, 0) == b"old"
+    work(old)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(old)
+
+
+@pytest.mark.parametrize("failing", ["create", "write", "fsync", "rename"])
+def test_a_failure_leaves_no_file_open_for_a_helper(tmp_path, failing):
+    (tmp_path / "file").write_bytes(b"old")
+    before = len(list(Path("/dev/fd").iterdir()))
+    with (
+        ThreadPoolExecutor(1) as helper,
+        pytest.raises(OSError, match="No space"),
+    ):
+        replace_atomically(tmp_path / "file", (b"new",), ScriptedDisk(failing), helper)
+
+    assert len(list(Path("/dev/fd").iterdir())) == before
 
 
 def test_only_own_temporaries_of_one_name_are_swept(tmp_path):
