@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-_MOST_BEHIND = 4 << 20
+_MOST_BEHIND = 2 << 20
 
 
 class Checksums:
     """Adds blocks to checksums in the order they are given, at once or a little later.
 
     Args:
-        helper: Has one thread, so that it keeps the order; it may be 4 MiB behind, or the last
+        helper: Has one thread, so that it keeps the order; it may be 2 MiB behind, or the last
             block, which are as much memory as it keeps. Without one nothing is left for later.
     """
 
