@@ -165,7 +165,7 @@ test_all() {
   local part
   lint
   run_pytest -p tests.no_ray tests/unit
-  for part in inline contract cluster; do
+  for part in inline contract recall cluster; do
     if [ -d "tests/$part" ]; then
       run_pytest "tests/$part"
     fi
