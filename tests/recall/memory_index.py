@@ -1,0 +1,114 @@
+"""What does the product find in the small memory beside this file?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memory.analysis import Analyzer
+from memory.calibrating import calibrate_at_once
+from memory.chunk_limits import chunk_limits
+from memory.config import MemorySettings, Settings
+from memory.context_section import section_for
+from memory.embedding_input import compose
+from memory.evaluation.asking import Asked, answer_measures
+from memory.evaluation.judged import read_questions
+from memory.evaluation.memories_table import MemoriesTable
+from memory.evaluation.off_topic import off_topic_prompts
+from memory.globs import Globs
+from memory.index import MemoryIndex
+from memory.index_settings import IndexSettings
+from memory.markdown import parse_file
+from memory.messages import FileUpdate, Query
+from memory.providers.local import MINILM
+from memory.workspace import SourceFile, Workspace
+from tests.local_models import loaded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from memory.messages import Hit, ParsedFile
+
+FOLDER = Path(__file__).parent
+SETTINGS = Settings(memory=MemorySettings())
+ROWS = SETTINGS.memory.max_system_prompt_memory_results
+
+
+@dataclass(frozen=True)
+class Memory:
+    """An index of the workspace, calibrated, and the questions by kind with their vectors."""
+
+    index: MemoryIndex
+    asked: dict[str, list[Asked]]
+    off_topic: dict[str, np.ndarray]
+    """Vectors of prompts that nothing answers, by prompt."""
+
+    @property
+    def table(self) -> MemoriesTable:
+        return MemoriesTable(self.index, SETTINGS)
+
+    def ndcg(self, kind: str, *, with_vectors: bool = True) -> float:
+        every = self.asked[kind]
+        each = [one if with_vectors else replace(one, vector=None) for one in every]
+        return sum(answer_measures(self.index, one)["nDCG@10"] for one in each) / len(each)
+
+    def hits(self, asked: Asked) -> tuple[Hit, ...]:
+        query = Query(asked.question.text, ROWS)
+        return self.index.search(query, asked.vector).hits
+
+    def rows(self, asked: Asked) -> list[str]:
+        """Returns the paths in the table."""
+        query = Query(asked.question.text, ROWS, wants_distinct_files=True)
+        result = self.index.search(query, asked.vector)
+        files = [file for file in self.index.files() if file.path in {h.path for h in result.hits}]
+        return [row.path for row in section_for(result, files, SETTINGS).rows]
+
+    def missed(self, kind: str) -> list[str]:
+        """Returns the questions of a kind none of whose files has a row."""
+        return [
+            one.question.text
+            for one in self.asked[kind]
+            if one.question.relevant_paths.isdisjoint(self.rows(one))
+        ]
+
+
+def built() -> Memory:
+    model = loaded(MINILM)
+    limits = chunk_limits(None, model.info)
+    index = MemoryIndex(model.info, Analyzer("english"), IndexSettings(), epoch="recall")
+    for file in _files(limits):
+        missing = index.plan(file).missing
+        vectors = model.embed_documents([compose(chunk, limits) for chunk in missing])
+        hashes = tuple(chunk.content_hash for chunk in missing)
+        index.apply(FileUpdate(file.path, file, hashes, vectors))
+
+    def embedded(prompts):
+        return np.stack([model.embed_query(prompt) for prompt in prompts])
+
+    calibrate_at_once(index.calibrate, embedded)
+    own = (FOLDER / "off_topic.txt").read_text("utf-8").splitlines()
+    prompts = [*off_topic_prompts(), *own]
+    return Memory(index, _asked(embedded), dict(zip(prompts, embedded(prompts), strict=True)))
+
+
+def _files(limits) -> Iterator[ParsedFile]:
+    workspace = Workspace(FOLDER / "workspace", exclude=Globs(()))
+    for stamp in workspace.scan().files:
+        source = workspace.read(stamp.raw_path)
+        assert isinstance(source, SourceFile)
+        yield parse_file(source, limits=limits)
+
+
+def _asked(embedded) -> dict[str, list[Asked]]:
+    file = FOLDER / "questions.jsonl"
+    questions = read_questions(file)
+    kinds = [json.loads(line)["kind"] for line in file.read_text("utf-8").splitlines()]
+    vectors = embedded(question.text for question in questions)
+    by_kind: dict[str, list[Asked]] = {}
+    for kind, question, vector in zip(kinds, questions, vectors, strict=True):
+        by_kind.setdefault(kind, []).append(Asked(question, vector))
+    return by_kind
