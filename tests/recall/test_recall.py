@@ -80,8 +80,8 @@ def test_the_floor_costs_little_of_what_shares_words_with_a_question(memory):
     assert kept(memory, IN_ENGLISH) >= 0.9
 
 
-def test_half_of_the_files_in_other_languages_have_a_row(memory):
-    assert kept(memory, IN_OTHER_LANGUAGES) >= 0.5
+def test_most_files_in_other_languages_have_a_row(memory):
+    assert kept(memory, IN_OTHER_LANGUAGES) >= 0.6
 
 
 def test_most_rows_are_relevant(memory):
