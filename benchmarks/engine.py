@@ -10,16 +10,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import asdict
-from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import engine_building
 import engine_search
@@ -27,6 +23,7 @@ import engine_storage
 import engine_updates
 from engine_corpus import Material
 from engine_figures import Findings, table
+from measuring import machine
 
 RESULTS = Path(__file__).with_name("results")
 DEFAULT_CHUNKS = 100_000
@@ -62,31 +59,6 @@ def measured(group: str, scratch: str, options: argparse.Namespace) -> Findings:
     return Findings.from_json(done.stdout.splitlines()[-1])
 
 
-def machine() -> dict[str, Any]:
-    """Returns what the figures depend on."""
-    cpu_info = Path("/proc/cpuinfo")
-    names = (
-        [line for line in cpu_info.read_text().splitlines() if line.startswith("model name")]
-        if cpu_info.exists()
-        else []
-    )
-    versions = {}
-    for package in PACKAGES:
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            versions[package] = "not installed"
-    return {
-        "date": datetime.now(UTC).date().isoformat(),
-        "processor": names[0].split(":", 1)[1].strip() if names else platform.processor(),
-        "cores": os.cpu_count(),
-        "system": platform.platform(terse=True),
-        "python": platform.python_version(),
-        "packages": versions,
-        "load": round(os.getloadavg()[1], 2),
-    }
-
-
 def options_of(words: list[str] | None = None) -> argparse.Namespace:
     """Returns the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -107,7 +79,7 @@ def main() -> None:
         material = Material(options.chunks, options.workspace)
         print(GROUPS[group](Path(scratch), material).to_json())
         return
-    about = machine() | {"chunks": options.chunks, "made up": options.workspace is None}
+    about = machine(PACKAGES) | {"chunks": options.chunks, "made up": options.workspace is None}
     findings = Findings()
     with tempfile.TemporaryDirectory(prefix="mem-engine-") as scratch:
         for group in options.only or GROUPS:

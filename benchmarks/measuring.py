@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gc
 import os
+import platform
 import resource
 import statistics
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memory.snapshot import write
 
@@ -21,6 +24,31 @@ if TYPE_CHECKING:
     from memory.index import MemoryIndex
 
 KILOBYTES_A_MB = 1024
+
+
+def machine(packages: Iterable[str]) -> dict[str, Any]:
+    """Returns what figures depend on, with the versions of some packages."""
+    cpu_info = Path("/proc/cpuinfo")
+    names = (
+        [line for line in cpu_info.read_text().splitlines() if line.startswith("model name")]
+        if cpu_info.exists()
+        else []
+    )
+    versions = {}
+    for package in packages:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = "not installed"
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "processor": names[0].split(":", 1)[1].strip() if names else platform.processor(),
+        "cores": os.cpu_count(),
+        "system": platform.platform(terse=True),
+        "python": platform.python_version(),
+        "packages": versions,
+        "load": round(os.getloadavg()[1], 2),
+    }
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -1,11 +1,13 @@
-"""How well does a search find what is known to be relevant?
+"""How well does a search find what is known to be relevant, and would another fusion do better?
 
-Prints, per set and through the product's own parser, index and search, R@5, R@10, nDCG@10 and MRR
-of the text side, the vector side, both, and of plain fusion (``plain_fusion``), and whether the
-product differs from it; what the ``# Memories`` table keeps of that; and how many questions get a
-row in their own workspace, and in one that is about something else::
+Prints, through the product's own parser, index and search, R@5, R@10, nDCG@10 and MRR of the text
+side, the vector side and both; of well-known fusions (``fusions``), and whether the product differs
+from them; what the ``# Memories`` table keeps of that; how many questions get a row in their own
+workspace, and in one that is about something else; what is left when a question stands inside a
+long prompt (``long_prompts``), or its files among those of other sets (``mixed_set``)::
 
-    python benchmarks/retrieval.py FOLDER [--sets NAME,…] [--model NAME] [--cache DIR] [--json FILE]
+    python benchmarks/retrieval.py FOLDER [--sets NAME,…] [--mixed NAME,…] [--long NAME,…]
+        [--model NAME] [--cache DIR] [--json FILE] [--save]
 
 FOLDER holds one folder per set, see ``judged``. A set that judges sections ranks sections, else
 files count, each with its best hit.
@@ -15,180 +17,159 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embedding_cache import EmbeddingCache
-from judged import built_index, questions
-from measuring import save
-from plain_fusion import PlainFusion
+from fusions import FUSIONS, Rankings
+from judged import JudgedSet, judged_set
+from long_prompts import bare_figures, long_figures
+from measuring import machine
+from mixed_set import mixed_figures
+from mode_indexes import ModeIndexes
+from retrieval_report import report
 
-from memory.analysis import Analyzer
-from memory.calibrating import calibrate_at_once
-from memory.config import Settings
-from memory.evaluation.asking import Asked, answer_measures
-from memory.evaluation.measures import MEASURES, measures
-from memory.evaluation.memories_table import MemoriesTable
+from memory.calibration import Reference
+from memory.evaluation.measures import measures
 from memory.evaluation.off_topic import off_topic_prompts
-from memory.evaluation.rendering import (
-    MEMORIES_HEAD,
-    memories_row,
-    number,
-    percentage,
-    signed,
-    table,
-)
-from memory.evaluation.report import (
-    measure_differences,
-    measures_payload,
-    share,
-    table_payload,
-)
-from memory.fusion import Weights
-from memory.index import MemoryIndex
-from memory.index_settings import IndexSettings
+from memory.evaluation.report import measure_differences, measures_payload, share, table_payload
 from memory.providers.factory import model_info
 from memory.providers.local import LOCAL, MINILM
-from memory.snapshot import SnapshotFile
+from memory.unrelated_prompts import unrelated_prompts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from memory.evaluation.report import IntervalPayload, Measures
+    from memory.evaluation.report import Measures
     from memory.providers.base import ModelInfo
 
-    Prompts = Sequence[tuple[str, NDArray[np.float32]]]
+    Prompts = Sequence[tuple[str, NDArray[np.float32] | None]]
 
-MODES = {"text": Weights(1.0, 0.0), "vector": Weights(0.0, 1.0), "hybrid": Weights(0.5, 0.5)}
-PLAIN = "max-normalised"
+RESULTS = Path(__file__).with_name("results")
 LANGUAGES = {"de": "german", "en": "english"}
 """Language by the end of a set's name; the product's default for all others."""
 NUM_PROCESSES = 2
-SETTINGS = Settings()
-FLOOR = SETTINGS.memory.min_score_to_mention
 EVERYDAY = "everyday prompts"
+PACKAGES = ("numpy", "faiss-cpu", "onnxruntime", "tokenizers", "PyStemmer")
 
 
-class JudgedSet:
-    """A workspace with its questions, indexed once, searched in every mode."""
+class Evaluation:
+    """Sets of questions, each in a workspace of its own.
 
-    def __init__(self, folder: Path, info: ModelInfo, cache: EmbeddingCache) -> None:
-        self.name = folder.name
-        asked = questions(folder, info)
-        vectors = cache.queries([question.text for question in asked])
-        self.prompts: Prompts = [
-            (question.text, vector) for question, vector in zip(asked, vectors, strict=True)
-        ]
-        self._asked = [Asked(*pair) for pair in zip(asked, vectors, strict=True)]
-        language = LANGUAGES.get(folder.name.rpartition("-")[2], "english")
-        analyzer = Analyzer(language)
-        index = built_index(folder, info, analyzer, cache)
-        self.num_chunks = index.status().num_chunks
-        with tempfile.TemporaryDirectory() as scratch:
-            path = Path(scratch) / "memory.msp"
-            save(index, path)
-            self._indexes = {}
-            for mode, weights in MODES.items():
-                with SnapshotFile(path) as snapshot:
-                    self._indexes[mode] = MemoryIndex.restore(
-                        snapshot, info, analyzer, IndexSettings(weights=weights), epoch=mode
-                    )
-                calibrate_at_once(self._indexes[mode].calibrate, cache.queries)
-        self._table = MemoriesTable(self._indexes["hybrid"], SETTINGS)
+    Args:
+        sets: With distinct names.
+        info: The model.
+        cache: Its vectors.
+    """
 
-    def figures(self) -> dict[str, Any]:
-        """Returns the figures of every mode and of the table."""
-        each: dict[str, list[Measures]] = {
-            mode: [answer_measures(index, asked) for asked in self._asked]
-            for mode, index in self._indexes.items()
-        }
-        each[PLAIN] = list(self._plain())
+    def __init__(self, sets: Sequence[JudgedSet], info: ModelInfo, cache: EmbeddingCache) -> None:
+        self._sets = sets
+        self._info = info
+        self._cache = cache
+        unrelated = cache.queries(list(chain.from_iterable(unrelated_prompts())))
+        self._reference = Reference(unrelated)
+        everyday = off_topic_prompts()
+        self._prompts: Mapping[str, Prompts] = {
+            one.name: [(asked.question.text, asked.vector) for asked in one.asked] for one in sets
+        } | {EVERYDAY: list(zip(everyday, cache.queries(everyday), strict=True))}
+
+    def figures(self, *, mixed: Sequence[str], long: Sequence[str]) -> dict[str, Any]:
+        """Returns all figures.
+
+        Args:
+            mixed: Names of the sets that are put into one workspace, too.
+            long: Names of the sets whose questions are asked inside long prompts, too.
+        """
+        together = [one for one in self._sets if one.name in mixed]
         return {
-            "chunks": self.num_chunks,
-            "questions": len(self._asked),
-            "modes": {mode: measures_payload(values) for mode, values in each.items()},
-            "hybrid minus plain": measure_differences(each["hybrid"], each[PLAIN]),
-            "table": table_payload([self._table.figures(asked) for asked in self._asked]),
+            "sets": {one.name: self._of_set(one, is_long=one.name in long) for one in self._sets},
+            "mixed": (
+                mixed_figures(together, self._info, self._cache) if len(together) > 1 else None
+            ),
         }
 
-    def share_with_rows(self, prompts: Prompts) -> IntervalPayload:
-        """Returns the share of prompts that get a row in this workspace."""
-        return share(self._table.has_rows(*prompt) for prompt in prompts)
+    def _of_set(self, one: JudgedSet, *, is_long: bool) -> dict[str, Any]:
+        language = LANGUAGES.get(one.name.rpartition("-")[2], "english")
+        indexes = ModeIndexes(one.files, language, self._info, self._cache)
+        each = indexes.measures(one.asked) | self._alternatives(one, indexes)
+        table = indexes.tables["hybrid"]
+        return {
+            "chunks": indexes.num_chunks,
+            "questions": len(one.asked),
+            "modes": {mode: measures_payload(values) for mode, values in each.items()},
+            "hybrid minus": {
+                mode: measure_differences(each["hybrid"], values)
+                for mode, values in each.items()
+                if mode != "hybrid"
+            },
+            "table": table_payload(list(map(table.figures, one.asked))),
+            "with rows": {
+                name: share(table.has_rows(*prompt) for prompt in prompts)
+                for name, prompts in self._prompts.items()
+            },
+            "bare prompts": bare_figures(indexes, self._cache),
+            "long prompts": long_figures(one, indexes, self._cache) if is_long else None,
+        }
 
-    def _plain(self) -> Iterator[Measures]:
-        fusion = PlainFusion(self._indexes["hybrid"])
-        for asked in self._asked:
-            assert asked.vector is not None
-            ranking = fusion.ranking(asked.question, asked.vector)
-            yield measures(ranking, asked.question.grades)
+    def _alternatives(self, one: JudgedSet, indexes: ModeIndexes) -> dict[str, list[Measures]]:
+        rankings = Rankings(indexes.by_mode["hybrid"], self._reference)
+        found: dict[str, list[Measures]] = {name: [] for name in FUSIONS}
+        for asked in one.asked:
+            for name, documents in rankings.of(asked).items():
+                found[name].append(measures(documents, asked.question.grades))
+        return found
 
 
-def evaluated(sets: Sequence[JudgedSet], everyday: Prompts) -> dict[str, dict[str, Any]]:
-    """Returns the figures of every set, and the shares of all prompts with rows in each."""
-    prompts = {one.name: one.prompts for one in sets} | {EVERYDAY: everyday}
-    return {
-        one.name: one.figures()
-        | {"with rows": {name: one.share_with_rows(asked) for name, asked in prompts.items()}}
-        for one in sets
-    }
-
-
-def report(figures: Mapping[str, dict[str, Any]]) -> Iterator[str]:
-    """Yields the figures as lines of markdown."""
-    yield from table(
-        ("set, mode", *MEASURES),
-        (
-            (f"{name}, {mode}", *(number(values[measure]) for measure in MEASURES))
-            for name, figure in figures.items()
-            for mode, values in figure["modes"].items()
-        ),
+def keep(about: Mapping[str, Any], figures: Mapping[str, Any], text: str) -> None:
+    """Writes a run into the folder of results, once to be read and once to be computed with."""
+    versions = ", ".join(f"{name} {version}" for name, version in about["packages"].items())
+    head = (
+        f"{about['date']}, {about['model']}, {about['processor']}, {about['cores']} cores,"
+        f" {about['system']}, Python {about['python']}, {versions};"
+        " in brackets intervals of 95 %\n"
     )
-    yield ""
-    yield from table(
-        (f"hybrid minus {PLAIN}", *MEASURES),
-        (
-            (name, *(signed(figure["hybrid minus plain"][measure]) for measure in MEASURES))
-            for name, figure in figures.items()
-        ),
-    )
-    yield ""
-    yield from table(
-        MEMORIES_HEAD, (memories_row(name, figure["table"]) for name, figure in figures.items())
-    )
-    yield ""
-    asked = list(next(iter(figures.values()))["with rows"])
-    yield from table(
-        (f"rows above {FLOOR} in", *(f"for {name}" for name in asked)),
-        (
-            (name, *(percentage(figure["with rows"][other]) for other in asked))
-            for name, figure in figures.items()
-        ),
-    )
+    path = RESULTS / f"{about['date']}-retrieval.md"
+    path.write_text(head + text, encoding="utf-8")
+    path.with_suffix(".json").write_text(json.dumps({**about, **figures}, indent=2) + "\n")
 
 
-def main() -> None:
+def options_of() -> argparse.Namespace:
+    """Returns the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--sets", default="owasp,xquad-en,xquad-de,xquad-zh")
+    parser.add_argument("--sets", default="owasp,kepano,xquad-en,xquad-de,xquad-zh")
+    parser.add_argument("--mixed", default="owasp,xquad-en,xquad-de,xquad-zh", help="of the sets")
+    parser.add_argument("--long", default="owasp,xquad-en", help="of the sets")
     parser.add_argument("--model", default=MINILM)
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir(), "memory-vectors"))
     parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+    parser.add_argument("--save", action="store_true", help="keep them in benchmarks/results/ too")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = options_of()
+    about = machine(PACKAGES) | {"model": options.model}
     info = model_info(LOCAL, options.model)
     cache = EmbeddingCache(options.cache, info, num_processes=NUM_PROCESSES)
-    sets = [JudgedSet(options.folder / name, info, cache) for name in options.sets.split(",")]
-    everyday = off_topic_prompts()
-    vectors = cache.queries(everyday)
-    figures = evaluated(sets, list(zip(everyday, vectors, strict=True)))
-    print("\n".join(report(figures)))
+    names = options.sets.split(",")
+    sets = [judged_set(options.folder / name, info, cache) for name in names]
+    figures = Evaluation(sets, info, cache).figures(
+        mixed=options.mixed.split(","), long=options.long.split(",")
+    )
+    about["load at the end"] = round(os.getloadavg()[1], 2)
+    text = "\n".join(report(figures)) + "\n"
+    print(text)
     if options.json:
-        options.json.write_text(
-            json.dumps({"model": options.model, "sets": figures}, indent=2) + "\n"
-        )
+        options.json.write_text(json.dumps({**about, **figures}, indent=2) + "\n")
+    if options.save:
+        keep(about, figures, text)
 
 
 if __name__ == "__main__":
