@@ -6,7 +6,6 @@ a file have its name in another folder, and are not what a question asks for.
 
 from __future__ import annotations
 
-import statistics
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -61,14 +60,12 @@ def _figures(asked: Sequence[Asked], index: MemoryIndex, table: MemoriesTable) -
         "modes": measures_payload([measures(each, one.question.grades) for one, each in pairs]),
         "table": table_payload(tables),
         "own file first": share(
-            each[0][0] in one.question.relevant_paths for one, each in pairs if each
+            bool(each) and each[0][0] in one.question.relevant_paths for one, each in pairs
         ),
         "another set's file first": share(
-            _set_of(each[0][0]) != _set_of(next(iter(one.question.relevant_paths)))
+            bool(each) and _set_of(each[0][0]) not in map(_set_of, one.question.relevant_paths)
             for one, each in pairs
-            if each
         ),
-        "rows in the table": statistics.fmean(each.num_rows for each in tables),
     }
 
 
