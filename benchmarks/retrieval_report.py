@@ -106,6 +106,9 @@ def _with_rows(sets: Figures) -> Iterator[str]:
 
 
 def _long(sets: Figures) -> Iterator[str]:
+    if not any(figure["long prompts"] for figure in sets.values()):
+        yield "Takes a set whose questions are asked so."
+        return
     yield from table(
         ("", *_LENGTHS[:2], "long minus short", *(f"at the {place}" for place in PLACES)),
         (
