@@ -1,14 +1,14 @@
 """How do text and vector hits become one ranking with one meaning?
 
 Two questions, two answers. *Order* inside a query: each side divided by its maximum, weighted and
-summed (``r``); the noise of a row beyond that of the model is taken off its cosine first, and where
-the model tells texts apart badly its side counts less. *Level* of the whole answer: an absolute
-measure of its best hit, the probability that not both sides are wrong, ``1 - (1 - c)(1 - v)``,
-where ``c`` is the share of the BM25 score that the query could reach at best and ``v`` the cosine
-above the noise of the row; then put on a scale where 0.55 is what prompts about something else do
-not reach, see ``calibration``. The best hit scores the level, so that a query about something else
-stays low although it, too, has a best hit; the others score less, and below 0.55 from
-``_LEAST_SHARE`` of its ``r`` on.
+summed (``r``); the noise of a row beyond that of the model is taken off its cosine first. A side
+counts less if its best hit is a weak one, and the vectors where the model tells texts apart badly.
+*Level* of the whole answer: an absolute measure of its best hit, the probability that not both
+sides are wrong, ``1 - (1 - c)(1 - v)``, where ``c`` is how much of the query the row holds and
+``v`` the cosine above the noise of the row; then put on a scale where 0.55 is what prompts about
+something else do not reach, see ``calibration``. The best hit scores the level, so that a query
+about something else stays low although it, too, has a best hit; the others score less, and below
+0.55 from ``_LEAST_SHARE`` of its ``r`` on.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class TextSide:
     scores: NDArray[np.float32]
     """BM25, at least 0, shape (n,)."""
     coverage: NDArray[np.float32]
-    """Share of what the query can reach, in [0, 1], shape (n,)."""
+    """How much of the query each row holds, in [0, 1], shape (n,)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,7 +144,9 @@ def fuse(
     wrong = _power(1 - coverage, text_share / most) * _power(1 - relevance, vector_share / most)
     level = 1 - float(wrong.min(initial=1))
     similar = np.maximum(above_noise + noise, 0)
-    ranks = _scaled(bm25, text_share) + _scaled(similar, vector_share * discernment)
+    text_share *= math.sqrt(coverage.max(initial=0))
+    vector_share *= math.sqrt(relevance.max(initial=0)) * discernment
+    ranks = _scaled(bm25, text_share) + _scaled(similar, vector_share)
     scores = _scores(ranks, meaning(level, threshold))
     return FusedHits(rows, scores, coverage, cosines, level)
 

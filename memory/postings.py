@@ -134,8 +134,8 @@ class Collection:
             terms: From ``look_up``.
             limit: Most documents, at least 1; those without score are left out.
         Returns:
-            Rows, scores, and what is left of the scores if each term counts for no more than it can
-            in one field.
+            Rows, scores, and what is left of the scores if no term counts for more than
+            ``FULL_IMPACT``.
         """
         docnums, scores = self._top.find(terms, limit)
         rows = self._rows[docnums]

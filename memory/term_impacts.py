@@ -32,6 +32,11 @@ K1 = 0.9
 B = 0.4
 """How much long fields are held against their terms, in [0, 1]; both as in Anserini."""
 
+FULL_IMPACT = 1.4
+"""What a term adds to a document that has it between two and three times in one field of average
+length, idf apart. More of it, in this field or in others, does not say that the document holds more
+of a query."""
+
 _MAX_DRIFT = 1.5e-4
 """Average lengths may move by this share before impacts are computed anew. A score then moves by at
 most half of it, unless a field is many times longer than the average."""
@@ -209,23 +214,19 @@ class Group:
                 else:
                     sums[np.searchsorted(docnums, each.docnums + self.start)] += factors
         start = self.start if docnums is None else 0
-        excess = self._excess(docnums, sums, matches)
+        excess = self._excess(docnums, sums)
         return _Entry(Impacts(start, docnums, sums, excess), frequencies, lengths, matches)
 
     def _excess(
         self,
         docnums: NDArray[np.intp] | None,
         sums: NDArray[np.float32],
-        matches: Sequence[_Matches],
     ) -> tuple[NDArray[np.intp], NDArray[np.float32]] | None:
-        """Returns where the fields of a document together add more than one can, see Impacts."""
-        if len(matches) == 1:
-            return None
-        most = (K1 + 1) * max(each.boost for each in matches)
-        places = (sums > most).nonzero()[0]
+        """Returns where the fields of a document add more than ``FULL_IMPACT``, see Impacts."""
+        places = (sums > FULL_IMPACT).nonzero()[0]
         if not len(places):
             return None
-        beyond = sums[places] - np.float32(most)
+        beyond = sums[places] - np.float32(FULL_IMPACT)
         return (places + self.start if docnums is None else docnums[places]), beyond
 
     def _distinct(self, matches: Sequence[_Matches]) -> NDArray[np.intp] | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memory.segmentation import is_pair, num_runs
-from memory.term_impacts import K1, Boosts
+from memory.term_impacts import FULL_IMPACT, Boosts
 from memory.top_documents import QueryTerm
 
 if TYPE_CHECKING:
@@ -38,8 +38,10 @@ MAX_QUERY_CHARS = 16_384
 ALL_FIELDS = Boosts(tuple(sorted(FIELD_BOOSTS.items())))
 """Where a word is looked for."""
 _PATH_BEGINNINGS = Boosts((("path", 0.5),))
-_MOST_OF_A_FIELD = (K1 + 1) * max(FIELD_BOOSTS.values())
 _MAX_CANDIDATE_WORDS = 512
+_STEEPNESS = 1.25
+_RARE_WORDS = 2.0
+"""By so many e-folds the rarest word alone tells a row from all others."""
 _MIN_PREFIX_CHARS = 3
 _MAX_PREFIX_TERMS = 16
 
@@ -53,8 +55,7 @@ class TextHits:
     scores: NDArray[np.float32]
     """BM25F of each row, positive."""
     coverage: NDArray[np.float32]
-    """Share of what a row would reach if each word of the query filled its best field, in [0, 1]. A
-    word that a row holds in several fields counts as if it filled one."""
+    """How much of the query a row holds, in [0, 1], see ``_coverage``."""
     terms: tuple[str, ...]
     """The distinct terms that were looked for."""
 
@@ -83,14 +84,29 @@ def search(collection: Collection, analyzer: Analyzer, text: str, *, limit: int)
             if single is not None:
                 wanted.append(single)
     worths = [_best_possible(word, idfs) or collection.idf(0) for word in words]
-    best_possible = _MOST_OF_A_FIELD * sum(worths)
+    worth = sum(worths)
     if not text.isascii():
-        best_possible -= _MOST_OF_A_FIELD * _counted_twice(words, worths, num_runs(text))
+        worth -= _counted_twice(words, worths, num_runs(text))
     wanted += _path_beginnings(collection, analyzer.last_word(text), idfs)
     rows, scores, bounded = collection.best(wanted, limit)
-    # A query without a known term has no rows either.
-    coverage = np.minimum(bounded / (best_possible or 1.0), 1)
+    coverage = _coverage(bounded / FULL_IMPACT, worth, collection.idf(1))
     return TextHits(rows, scores, coverage, (*terms, *chain.from_iterable(continued.values())))
+
+
+def _coverage(held: NDArray[np.float32], worth: float, rarest: float) -> NDArray[np.float32]:
+    """Returns how much of a query rows hold, in [0, 1], shape (n,).
+
+    Their share of the query, by idf, and less if that is a small part of it or nothing rare: half
+    of a query of two words is found in any workspace, as is its only word if it is a frequent one.
+
+    Args:
+        held: Sum of the idf of the words that each row holds, shape (n,).
+        worth: Sum of the idf of the words of the query; 0 only if there are no rows.
+        rarest: Inverse document frequency of a word of one row.
+    """
+    coverage: NDArray[np.float32] = np.minimum(held / (worth or 1.0), 1) ** _STEEPNESS
+    coverage *= 1 - np.exp(held * (-_RARE_WORDS / rarest))
+    return coverage
 
 
 def _look_up(

@@ -36,8 +36,8 @@ class Impacts:
     ``values`` has an entry for each document of the range."""
     values: NDArray[np.float32]
     excess: tuple[NDArray[np.intp], NDArray[np.float32]] | None = None
-    """Documents of the collection where the term adds more than it can in one field, and by how
-    much; None if there are none."""
+    """Documents of the collection where the term adds more than counts in full, and by how much;
+    None if there are none."""
 
     @property
     def num_bytes(self) -> int:
@@ -117,7 +117,7 @@ class TopDocuments:
     def excess(
         self, terms: Sequence[QueryTerm], docnums: NDArray[np.intp]
     ) -> NDArray[np.float32] | None:
-        """Returns by how much terms add more than they can in one field; None if nowhere.
+        """Returns by how much terms add more than counts in full; None if nowhere.
 
         Args:
             terms: Those of ``find``.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 
-VERSION = 1
-"""To be raised with every change of the list: what was measured with another one is void."""
+VERSION = 2
+"""To be raised when the list or what is measured with it changes: what was measured is void."""
 
 
 @cache

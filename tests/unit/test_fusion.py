@@ -59,21 +59,24 @@ def test_scores_of_a_small_example_worked_out_by_hand():
     """Row 1 leads the text side, row 2 the vector side; best possible 10, noise 0.2.
 
     c = .8, .4, 0 and v = (cos - .2) / .8 = .25, .75, .5, so 1 - (1-c)(1-v) = .85, .85, .5: the
-    level is .85. r = half of each side divided by its maximum: (1 + .5)/2, (.5 + 1)/2, (0 + .75)/2.
+    level is .85. r = each side divided by its maximum, times the root of its best: of .8 and .75.
     The third has half of the best; three quarters would be .55.
     """
     found = fused(text_side({1: 8, 2: 4}), vector_side({1: 0.4, 2: 0.8, 3: 0.6}))
 
-    third = math.sqrt(0.5) * 0.55 / math.sqrt(0.75)
-    assert found == pytest.approx({1: 0.85, 2: 0.85, 3: third}, rel=1e-6)
+    text, vector, least = math.sqrt(0.8), math.sqrt(0.75), math.sqrt(0.75)
+    best = text + vector / 2
+    share = math.sqrt((text / 2 + vector) / best)
+    second = 0.55 + 0.3 * (share - least) / (1 - least)
+    third = math.sqrt(0.75 * vector / best) * 0.55 / least
+    assert found == pytest.approx({1: 0.85, 2: second, 3: third}, rel=1e-6)
 
 
 def test_a_level_below_the_floor_is_shared_by_rank():
-    """c = .2, .1, v = 0 as the cosines are at the noise: the level is .2, r = 1/2, 1/4."""
+    """c = .2, .1; v = 0 as the cosines are at the noise, so that they count for nothing."""
     found = fused(text_side({1: 2, 2: 1}), vector_side({1: 0.2, 2: 0.2}, noise=0.2))
 
-    # Both have the same cosine: r = (1 + 1)/2 and (.5 + 1)/2.
-    assert found == pytest.approx({1: 0.2, 2: 0.2 * math.sqrt(0.75)}, rel=1e-6)
+    assert found == pytest.approx({1: 0.2, 2: 0.2 * math.sqrt(0.5)}, rel=1e-6)
 
 
 def test_the_threshold_is_where_the_scores_of_answers_begin():
@@ -103,8 +106,9 @@ def test_words_decide_where_the_model_tells_texts_apart_badly():
     text = text_side({1: 8.0, 2: 6.0})
     hits = fused(text, vector_side({1: 0.7, 2: 0.9}, noise=0.6))
 
-    # Text: 1, .75. Vectors: .3/.5, .5/.5, each / 16. c = .8 and v = .1/.8 make the level.
-    share = math.sqrt((0.75 + 1 / 16) / (1 + 0.6 / 16))
+    # Text: 1, .75, of c = .8. Vectors: .3/.5, .5/.5, of v = .3/.8, each / 16.
+    text, vector = math.sqrt(0.8), math.sqrt(0.375) / 16
+    share = math.sqrt((0.75 * text + vector) / (text + 0.6 * vector))
     level, least = 1 - 0.2 * (1 - 0.125), math.sqrt(0.75)
     second = 0.55 + (level - 0.55) * (share - least) / (1 - least)
     assert hits == pytest.approx({1: level, 2: second}, rel=1e-5)
@@ -130,13 +134,14 @@ def test_a_cosine_within_the_noise_of_its_row_is_no_hit():
 
 
 def test_weights_are_shares_worked_out_by_hand():
-    """Weights 3 : 1. r of row 1 = (3 + .5)/4; level = 1 - (1-.8)^1 (1-.25)^(1/3)."""
+    """Weights 3 : 1. The best c is .8, the best v .75; level = 1 - (1-.8)^1 (1-.25)^(1/3)."""
     found = fused(
         text_side({1: 8}), vector_side({1: 0.4, 2: 0.8}), weights=Weights(text=3, vector=1)
     )
 
     level = max(1 - 0.2 * 0.75 ** (1 / 3), 1 - 0.25 ** (1 / 3))
-    second = math.sqrt(1 / 3.5) * 0.55 / math.sqrt(0.75)
+    text, vector = 3 * math.sqrt(0.8), math.sqrt(0.75)
+    second = math.sqrt(vector / (text + 0.5 * vector)) * 0.55 / math.sqrt(0.75)
     assert found == pytest.approx({1: level, 2: second}, rel=1e-6)
 
 
@@ -247,11 +252,11 @@ def test_scores_stay_between_zero_and_one_and_keep_the_order_of_the_weighted_sum
     }
     assert set(found) == set(texts) | above_noise
     cosines = {row: similarities.get(row, 0) for row in found}
-    total, most_text = text_weight + vector_weight, max(texts.values(), default=1)
-    most_vector = max(cosines.values(), default=0) or 1
+    most_text, most_vector = max(texts.values(), default=1), max(cosines.values(), default=0) or 1
+    text_share = text_weight * math.sqrt(min(most_text / 0.8, 1))
+    vector_share = vector_weight * math.sqrt(max(most_vector - 0.2, 0) / 0.8)
     sums = {
-        row: text_weight / total * texts.get(row, 0) / most_text
-        + vector_weight / total * cosines[row] / most_vector
+        row: text_share * texts.get(row, 0) / most_text + vector_share * cosines[row] / most_vector
         for row in found
     }
     ranked = sorted(found, key=lambda row: -sums[row])

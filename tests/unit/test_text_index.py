@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.analysis import Analyzer
-from memory.term_impacts import K1
 from memory.text_index import TextIndex, TextRow
 from memory.text_query import MAX_QUERY_TERMS
 
@@ -30,8 +29,10 @@ def found(index, text, limit=100):
     return index.search(text, limit=limit).rows.tolist()
 
 
-def best_possible(hits):
-    return float(hits.scores[0] / hits.coverage[0])
+def coverage(score, worth, rarest):
+    """Returns what a score of words that stand once is of a query, as the coverage is defined."""
+    held = score / 1.4
+    return min(held / worth, 1) ** 1.25 * (1 - math.exp(-2 * held / rarest))
 
 
 def test_an_empty_index_answers_with_nothing():
@@ -248,7 +249,8 @@ def test_a_row_that_fills_the_query_covers_nearly_all_of_it():
 
     hits = index.search("kangaroo", limit=1)
 
-    assert 0.9 < hits.coverage[0] <= 1
+    # The rarest word alone: 1 - exp(-2).
+    assert hits.coverage[0] == pytest.approx(1 - math.exp(-2))
 
 
 def test_a_word_in_several_fields_covers_no_more_than_that_word():
@@ -263,8 +265,8 @@ def test_a_word_in_several_fields_covers_no_more_than_that_word():
     )
 
     # Three of the words are unknown and count as those of one document do not: more.
-    assert alone > 0.95
-    assert 0.1 < one_of_four < 0.25
+    assert alone == pytest.approx(1 - math.exp(-2))
+    assert 0.05 < one_of_four < 0.15
 
 
 def test_unknown_words_lower_the_coverage():
@@ -289,15 +291,17 @@ def test_pairs_that_span_two_words_are_not_held_against_a_text_without_spaces():
     )
 
     rare, frequent, unseen = (math.log(1 + (3 - n + 0.5) / (n + 0.5)) for n in (1, 3, 0))
-    assert best_possible(together) == pytest.approx((K1 + 1) * (rare + frequent + unseen) * 4 / 6)
-    assert best_possible(apart) == pytest.approx((K1 + 1) * (rare + frequent))
+    worths = (rare + frequent + unseen) * 4 / 6, rare + frequent
+    for hits, worth in zip((together, apart), worths, strict=True):
+        expected = coverage(float(hits.scores[0]), worth, rarest=rare)
+        assert float(hits.coverage[0]) == pytest.approx(expected, rel=1e-5)
 
 
 def test_parts_of_a_compound_are_not_held_against_prose():
     index = index_of(text_row(1, "alice smith"), text_row(2, "other"))
 
     hyphened, apart = (
-        best_possible(index.search(text, limit=1)) for text in ("alice-smith", "alice smith")
+        float(index.search(text, limit=1).coverage[0]) for text in ("alice-smith", "alice smith")
     )
 
     assert hyphened == pytest.approx(apart)
