@@ -41,8 +41,8 @@ class Sides:
 
     bm25: Scores
     """At least 0; 0 without a word of the question."""
-    best_possible: float
-    """BM25 that the question could reach, above 0."""
+    coverage: Scores
+    """How much of the question is held, in [0, 1], see ``memory.text_query``."""
     cosines: Scores
     query: NDArray[np.float32]
     """Shape (dim,), unit norm."""
@@ -78,10 +78,9 @@ def min_max_normalised(sides: Sides) -> Scores:
 
 
 def absolute_sum(sides: Sides) -> Scores:
-    """Share of the possible BM25 and cosine above noise, whatever the best hit has."""
-    coverage = np.minimum(sides.bm25 / sides.best_possible, 1)
+    """How much of the query is held, and cosine above noise, whatever the best hit has."""
     relevance = np.maximum((sides.cosines - sides.noise) / (1 - sides.base), 0)
-    return (coverage + relevance) / 2
+    return (sides.coverage + relevance) / 2
 
 
 def file_evidence(sides: Sides) -> Scores:
@@ -156,13 +155,12 @@ class Rankings:
     def _sides(self, asked: Asked) -> Sides:
         assert asked.vector is not None
         found = self._text.search(asked.question.text, limit=len(self._paths))
-        bm25 = np.zeros(len(self._paths))
-        bm25[found.rows] = found.scores
+        bm25, coverage = np.zeros(len(self._paths)), np.zeros(len(self._paths))
+        bm25[found.rows], coverage[found.rows] = found.scores, found.coverage
         query = asked.vector / np.linalg.norm(asked.vector)
         return Sides(
             bm25=bm25,
-            # Without a known word nothing is possible, and nothing found.
-            best_possible=found.best_possible or 1.0,
+            coverage=coverage,
             cosines=(self._vectors @ query).astype(np.float64),
             query=query,
             vectors=self._vectors,
