@@ -9,7 +9,7 @@ from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from memory.calibration import Reference, Threshold, noise_levels
+from memory.calibration import Reference, Threshold, threshold_of
 from memory.unrelated_prompts import unrelated_prompts
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ class Calibrator:
         self._levels += map(level_of, prompts[begin:end], reference.vectors[begin:end])
         if end < len(prompts):
             return Calibration.STEPS
-        state.threshold = Threshold(noise_levels(self._levels), num_chunks, weights)
+        level = threshold_of(self._levels)
+        state.threshold = Threshold(level, num_chunks, weights)
         self._levels = []
         return Calibration.NOTHING
 

@@ -5,7 +5,7 @@ Prompts that have nothing to do with the workspace tell what is noise. Two thing
 - *Noise of a row*: its mean cosine with the prompts most similar to it. With a model that does not
   know a language all texts of that language resemble one another; their cosines mean less.
 - *Threshold*: the level that one such prompt in twenty reaches, in the language where it is
-  highest among those that are written in the script of a query.
+  highest.
 
 Source:
     Nearest neighbour normalisation (Chowdhury et al., 2024, arXiv 2410.24114) subtracts the same
@@ -15,17 +15,13 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memory.scripts import script_of
 from memory.unrelated_prompts import unrelated_prompts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import ArrayLike, NDArray
 
     from memory.fusion import Weights
@@ -39,41 +35,18 @@ _MOST_BASE = 0.95
 _PERCENTILE = 95
 _FENCE = 2.0
 """Distances between the quartiles from which on a prompt is taken to be answered, not noise."""
-_LEAST_SHARE = 0.5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Threshold:
     """The level that separates answers from noise, and what it was measured with."""
 
-    levels: tuple[float, ...]
-    """Of the prompts of each language, in (0, 1)."""
+    level: float
+    """In (0, 1)."""
     num_chunks: int
     """Size of the index then."""
     weights: Weights
     """Of the sides then."""
-
-    @property
-    def highest(self) -> float:
-        """Of all languages, in (0, 1)."""
-        return max(self.levels)
-
-    def of(self, text: str) -> float:
-        """Returns the level that separates answers to a query from noise, in (0, 1).
-
-        In a script without prompts it is the highest of all, and in none less than half of that.
-        """
-        known = self._by_script.get(script_of(text), self.highest)
-        return max(known, _LEAST_SHARE * self.highest)
-
-    @cached_property
-    def _by_script(self) -> Mapping[str, float]:
-        """Highest level of the languages that are written in each script."""
-        found: dict[str, float] = {}
-        for prompts, level in zip(unrelated_prompts(), self.levels, strict=True):
-            script = script_of(" ".join(prompts))
-            found[script] = max(level, found.get(script, 0))
-        return found
 
 
 class Reference:
@@ -114,8 +87,8 @@ class Reference:
         return float(np.clip(nearest.mean(axis=(1, 2)).min(), 0, _MOST_BASE))
 
 
-def noise_levels(levels: ArrayLike) -> tuple[float, ...]:
-    """Returns the level that one unrelated prompt in twenty reaches, for each language.
+def threshold_of(levels: ArrayLike) -> float:
+    """Returns the level that one unrelated prompt in twenty reaches.
 
     Everyday prompts may well be answered by a workspace, some of them: those that stand out are
     left out of account (Tukey's fence, at twice the distance between the quartiles).
@@ -125,8 +98,8 @@ def noise_levels(levels: ArrayLike) -> tuple[float, ...]:
     """
     by_language = np.reshape(levels, (len(unrelated_prompts()), -1))
     low, high, usual = np.percentile(by_language, (25, 75, _PERCENTILE), axis=1)
-    reached = np.minimum(usual, high + _FENCE * (high - low))
-    return tuple(np.clip(reached, 0.01, 0.99).tolist())
+    highest = np.minimum(usual, high + _FENCE * (high - low)).max()
+    return float(np.clip(highest, 0.01, 0.99))
 
 
 def meaning(level: float, threshold: float) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 from memory.calibration import Reference, Threshold
 from memory.fusion import Weights
 from memory.packing import pack, unpack_array
-from memory.unrelated_prompts import VERSION, unrelated_prompts
+from memory.unrelated_prompts import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,9 +29,9 @@ def encode_calibration(state: IndexState) -> dict[str, bytes]:
     """Returns the parts by name; none if nothing was measured."""
     if state.noise.reference is None:
         return {}
-    fields: tuple[object, ...] = ()
+    fields: tuple[float, ...] = ()
     if (known := state.threshold) is not None:
-        fields = (known.levels, known.num_chunks, known.weights.text, known.weights.vector)
+        fields = (known.level, known.num_chunks, known.weights.text, known.weights.vector)
     return {
         _PROMPTS: state.noise.reference.stored.astype("<f2").tobytes(),
         _ROWS: state.noise.stored().astype("<f4").tobytes(),
@@ -65,7 +65,7 @@ def restore_calibration(
         noise = np.append(noise, np.full(max(rows, default=-1) + 1, np.nan, np.float32))[list(rows)]
     state.noise.restore(Reference(prompts.astype(np.float32)), noise, state.vectors.size)
     if fields:
-        levels, num_chunks, text, vector = fields
-        if len(levels) != len(unrelated_prompts()) or not all(0 < level < 1 for level in levels):
-            raise ValueError("not the thresholds of all languages, in (0, 1)")
-        state.threshold = Threshold(tuple(levels), num_chunks, Weights(text, vector))
+        level, num_chunks, text, vector = fields
+        if not 0 < level < 1:
+            raise ValueError("a threshold outside of (0, 1)")
+        state.threshold = Threshold(level, num_chunks, Weights(text, vector))

@@ -200,8 +200,7 @@ class MemoryIndex:
         hits = find_hits(self._state, self._analyzer, self._rules, query, vector)
         missed = vector is None and self._settings.weights.vector > 0 and bool(query.text.strip())
         degraded, state = degraded if missed else "", self._state
-        known = state.threshold_with(self._rules.weights)
-        threshold = known.of(query.text) if known is not None else None
+        threshold = state.threshold_of(self._rules.weights)
         return SearchResult(hits, self._epoch, state.revision, degraded, threshold)
 
     def calibrate(self, vectors: NDArray[np.float32] | None = None) -> Calibration:
@@ -241,7 +240,6 @@ class MemoryIndex:
 
     def status(self) -> IndexStatus:
         """Returns the counters of the index."""
-        threshold = self._state.threshold_with(self._rules.weights)
         return IndexStatus(
             epoch=self._epoch,
             revision=self._state.revision,
@@ -249,7 +247,7 @@ class MemoryIndex:
             num_chunks=self._state.table.num_chunks,
             dim=self.dim,
             pid=os.getpid(),
-            threshold=threshold.highest if threshold is not None else None,
+            threshold=self._state.threshold_of(self._rules.weights),
         )
 
     def log_to(self, log: Callable[[int, bytes], None]) -> None:

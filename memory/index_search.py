@@ -133,7 +133,7 @@ class _Ranker:
         self, text: str, unit: NDArray[np.float32] | None, limit: int
     ) -> tuple[FusedHits, Collection[str], bool]:
         """Returns the candidates, the terms of the query, and whether some were cut."""
-        rules, known = self._rules, self._state.threshold_with(self._rules.weights)
+        rules = self._rules
         texts = self._state.text.search(text, limit=limit) if rules.weights.text else None
         vectors = self._vector_side(texts, unit, limit)
         fused = fuse(
@@ -142,7 +142,7 @@ class _Ranker:
             weights=rules.weights,
             floor=rules.floor,
             noise=self._state.noise.base,
-            threshold=known.of(text) if known is not None else NEUTRAL,
+            threshold=self._state.threshold_of(rules.weights) or NEUTRAL,
         )
         cut = any(side is not None and len(side.rows) >= limit for side in (texts, vectors))
         return fused, texts.terms if texts else terms_of(self._analyzer, text), cut

@@ -48,13 +48,13 @@ class IndexState:
         table, vectors, text = ChunkTable(), VectorIndex(dim), TextIndex(analyzer)
         return cls(table, vectors, text, cache, noise, revision)
 
-    def threshold_with(self, weights: Weights) -> Threshold | None:
-        """Returns what prompts about something else do not reach.
+    def threshold_of(self, weights: Weights) -> float | None:
+        """Returns the level that prompts about something else do not reach, in (0, 1).
 
         None if it was not measured with these weights.
         """
         known = self.threshold
-        return known if known is not None and known.weights == weights else None
+        return known.level if known is not None and known.weights == weights else None
 
     def replace_file(
         self, path: str, packed: PackedFile | None, change: FileDiff, block: NDArray[np.float32]

@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.calibrating import Calibration
-from memory.calibration import NEUTRAL, Reference, Threshold, meaning, noise_levels
+from memory.calibration import NEUTRAL, Reference, meaning, threshold_of
 from memory.fusion import Weights
 from memory.index import MemoryIndex
 from memory.index_settings import IndexSettings
 from memory.messages import FileUpdate, Query
 from memory.row_noise import RowNoise
-from memory.scripts import script_of
 from memory.snapshot import SNAPSHOT_NAME, SnapshotFile, write
 from memory.unrelated_prompts import unrelated_prompts
 from tests.doubles import HashEmbedder
@@ -99,7 +98,7 @@ def test_the_threshold_is_what_one_prompt_in_twenty_of_a_language_reaches():
     levels = np.zeros((len(LANGUAGES), len(LANGUAGES[0])))
     levels[3] = np.linspace(0, 0.5, len(LANGUAGES[0]))
 
-    assert noise_levels(levels.ravel())[2:4] == pytest.approx([0.01, 0.95 * 0.5])
+    assert threshold_of(levels.ravel()) == pytest.approx(0.95 * 0.5)
 
 
 def test_prompts_that_the_workspace_answers_do_not_raise_the_threshold():
@@ -109,25 +108,7 @@ def test_prompts_that_the_workspace_answers_do_not_raise_the_threshold():
     levels = np.tile(usual, (len(LANGUAGES), 1))
     levels[0, -3:] = 0.9
 
-    assert noise_levels(levels.ravel())[:2] == pytest.approx([0.4, 0.2])
-
-
-def test_a_query_is_held_against_the_prompts_in_its_script():
-    """English, the first language, has .4; Russian .3; Chinese .1, less than half of it."""
-    by_name = {"Привет": 0.3, "猫": 0.1}
-    levels = [0.4] + [0.05] * (len(LANGUAGES) - 1)
-    for text, level in by_name.items():
-        number = next(
-            n for n, each in enumerate(LANGUAGES) if script_of(each[0]) == script_of(text)
-        )
-        levels[number] = level
-    threshold = Threshold(tuple(levels), 1, Weights())
-
-    assert threshold.highest == threshold.of("a cat") == threshold.of("eine Katze") == 0.4
-    assert threshold.of("мой кот") == 0.3
-    assert threshold.of("我的猫") == 0.2
-    # There are no prompts in Thai.
-    assert threshold.of("แมวของฉัน") == 0.4
+    assert threshold_of(levels.ravel()) == pytest.approx(0.4)
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0.01, 0.99))
