@@ -77,10 +77,18 @@ class Memory:
 
 
 def built() -> Memory:
+    index, embedded = calibrated_index(FOLDER / "workspace")
+    own = (FOLDER / "off_topic.txt").read_text("utf-8").splitlines()
+    prompts = [*off_topic_prompts(), *own]
+    return Memory(index, _asked(embedded), dict(zip(prompts, embedded(prompts), strict=True)))
+
+
+def calibrated_index(folder):
+    """Returns the index of a workspace, and what embeds questions for it, shape (n, dim)."""
     model = loaded(MINILM)
     limits = chunk_limits(None, model.info)
     index = MemoryIndex(model.info, Analyzer("english"), IndexSettings(), epoch="recall")
-    for file in _files(limits):
+    for file in _files(folder, limits):
         missing = index.plan(file).missing
         vectors = model.embed_documents([compose(chunk, limits) for chunk in missing])
         hashes = tuple(chunk.content_hash for chunk in missing)
@@ -90,13 +98,11 @@ def built() -> Memory:
         return np.stack([model.embed_query(prompt) for prompt in prompts])
 
     calibrate_at_once(index.calibrate, embedded)
-    own = (FOLDER / "off_topic.txt").read_text("utf-8").splitlines()
-    prompts = [*off_topic_prompts(), *own]
-    return Memory(index, _asked(embedded), dict(zip(prompts, embedded(prompts), strict=True)))
+    return index, embedded
 
 
-def _files(limits) -> Iterator[ParsedFile]:
-    workspace = Workspace(FOLDER / "workspace", exclude=Globs(()))
+def _files(folder, limits) -> Iterator[ParsedFile]:
+    workspace = Workspace(folder, exclude=Globs(()))
     for stamp in workspace.scan().files:
         source = workspace.read(stamp.raw_path)
         assert isinstance(source, SourceFile)

@@ -21,9 +21,9 @@ IN_OTHER_LANGUAGES = ("german", "chinese", "french", "japanese", "russian", "spa
 LEAST_NDCG = {
     "keyword": 0.85,
     "natural": 0.85,
-    "paraphrase": 0.35,
+    "paraphrase": 0.4,
     "id": 0.85,
-    "email": 0.7,
+    "email": 0.75,
     "file": 0.8,
     "name": 0.85,
     "code": 0.85,
@@ -81,7 +81,7 @@ def test_the_floor_costs_little_of_what_shares_words_with_a_question(memory):
 
 
 def test_most_files_in_other_languages_have_a_row(memory):
-    assert kept(memory, IN_OTHER_LANGUAGES) >= 0.6
+    assert kept(memory, IN_OTHER_LANGUAGES) >= 0.8
 
 
 def test_most_rows_are_relevant(memory):
