@@ -321,11 +321,14 @@ async def _are_claimed(pipe: Pipe) -> bool:
 
 async def test_twelve_near_copies_take_one_row_of_the_table_and_all_are_found(pipe: Pipe):
     """SPEC A1, S7."""
-    body = " ".join(f"pump{number}" for number in range(60))
+    zebras, body = "zebra crossing " * 10, " ".join(f"pump{number}" for number in range(60))
     for number in range(12):
-        pipe.write(f"wiki/backup ({number}).md", f"zebra zebra crossing. {body} {number}\n")
+        pipe.write(f"wiki/backup ({number}).md", f"{zebras}. {body} {number}\n")
     for number in range(8):
         pipe.write(f"wiki/other-{number}.md", f"# Other\n\nzebra crossing {number}\n")
+    # What every file says tells nothing.
+    for number in range(100):
+        pipe.write(f"wiki/else-{number}.md", f"granite{number}\n")
     await pipe.settle()
 
     section = await pipe.provider.section.remote("zebra crossing")
