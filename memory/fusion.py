@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memory.calibration import NEUTRAL, meaning
+from memory.text_query import TextHits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,18 +59,6 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TextSide:
-    """What the text index found."""
-
-    rows: NDArray[np.int64]
-    """Distinct rows, shape (n,)."""
-    scores: NDArray[np.float32]
-    """BM25, at least 0, shape (n,)."""
-    coverage: NDArray[np.float32]
-    """How much of the query each row holds, in [0, 1], shape (n,)."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class VectorSide:
     """Cosines of rows, whoever found them."""
 
@@ -97,7 +86,7 @@ class FusedHits:
 
 
 def fuse(
-    text: TextSide | None,
+    text: TextHits | None,
     vectors: VectorSide | None,
     *,
     weights: Weights,
@@ -180,7 +169,8 @@ def _in_proportion(weights: Weights) -> Weights:
     return weights.scaled()
 
 
-_NO_TEXT = TextSide(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.float32))
+_NO_SCORES = np.empty(0, np.float32)
+_NO_TEXT = TextHits(np.empty(0, np.int64), _NO_SCORES, _NO_SCORES, ())
 
 
 def _power(values: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from memory.calibration import NEUTRAL
-from memory.fusion import TextSide, VectorSide, Weights, fuse
+from memory.fusion import VectorSide, Weights, fuse
 from memory.grouping import DistinctFiles, Grouping, best_of_files
 from memory.messages import Hit
 from memory.snippets import Snippets
@@ -137,7 +137,7 @@ class _Ranker:
         texts = self._state.text.search(text, limit=limit) if rules.weights.text else None
         vectors = self._vector_side(texts, unit, limit)
         fused = fuse(
-            TextSide(texts.rows, texts.scores, texts.coverage) if texts else None,
+            texts,
             vectors,
             weights=rules.weights,
             floor=rules.floor,

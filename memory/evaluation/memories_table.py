@@ -50,9 +50,7 @@ class MemoriesTable:
     def figures(self, asked: Asked) -> TableFigures:
         """Returns how good the table of a question is; files judge, also where sections do."""
         exclude, relevant = asked.question.exclude, asked.question.relevant_paths
-        result = self._search(asked, distinct=True)
-        hits = tuple(hit for hit in result.hits if hit.path not in exclude)
-        shown = self._rows(replace(result, hits=hits))
+        shown = self.rows(asked)
         found = (hit.path for hit in self._search(asked, distinct=False).hits)
         unfiltered = [path for path in dict.fromkeys(found) if path not in exclude][: self._limit]
         num_right = len(relevant.intersection(shown))
@@ -62,6 +60,13 @@ class MemoriesTable:
             recall_unfiltered=len(relevant.intersection(unfiltered)) / len(relevant),
             precision=num_right / len(shown) if shown else None,
         )
+
+    def rows(self, asked: Asked) -> tuple[str, ...]:
+        """Returns the paths in the table of a question, best first."""
+        result = self._search(asked, distinct=True)
+        exclude = asked.question.exclude
+        hits = tuple(hit for hit in result.hits if hit.path not in exclude)
+        return self._rows(replace(result, hits=hits))
 
     def has_rows(self, prompt: str, vector: NDArray[np.float32] | None) -> bool:
         """Tells whether any file is mentioned for a prompt."""

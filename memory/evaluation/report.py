@@ -45,7 +45,7 @@ class TablePayload(TypedDict):
 
     recall: IntervalPayload
     recall_unfiltered: IntervalPayload
-    """Recall of a table as long as it may be, whatever the scores."""
+    """Recall of the first files that a search finds, as many as may have a row."""
     recall_kept: float | None
     """The first divided by the second; None if that is 0."""
     precision: IntervalPayload | None

@@ -62,12 +62,6 @@ class Request:
     """Name and content of the configuration to compare with."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Prompt:
-    text: str
-    vector: NDArray[np.float32] | None
-
-
 def evaluate(data: Path, request: Request) -> EvalPayload:
     """Returns what is measured of the index in a data folder.
 
@@ -162,7 +156,7 @@ class _Run:
             for question in questions
         ]
         self._off_topic = [
-            _Prompt(prompt, _vector(self._embedder, prompt)) for prompt in off_topic_prompts()
+            (prompt, _vector(self._embedder, prompt)) for prompt in off_topic_prompts()
         ]
 
     def outcome(self, settings: Settings, *, sides: bool) -> Outcome:
@@ -174,7 +168,7 @@ class _Run:
         return Outcome(
             modes=modes | {"hybrid": self._measured(index)},
             tables=[table.figures(asked) for asked in self._asked],
-            off_topic=[table.has_rows(prompt.text, prompt.vector) for prompt in self._off_topic],
+            off_topic=[table.has_rows(*prompt) for prompt in self._off_topic],
         )
 
     def comparison(self, outcome: Outcome, name: str, settings: Settings) -> ComparisonPayload:

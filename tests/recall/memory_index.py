@@ -13,7 +13,6 @@ from memory.analysis import Analyzer
 from memory.calibrating import calibrate_at_once
 from memory.chunk_limits import chunk_limits
 from memory.config import MemorySettings, Settings
-from memory.context_section import section_for
 from memory.embedding_input import compose
 from memory.evaluation.asking import Asked, answer_measures
 from memory.evaluation.judged import read_questions
@@ -60,19 +59,12 @@ class Memory:
         query = Query(asked.question.text, ROWS)
         return self.index.search(query, asked.vector).hits
 
-    def rows(self, asked: Asked) -> list[str]:
-        """Returns the paths in the table."""
-        query = Query(asked.question.text, ROWS, wants_distinct_files=True)
-        result = self.index.search(query, asked.vector)
-        files = [file for file in self.index.files() if file.path in {h.path for h in result.hits}]
-        return [row.path for row in section_for(result, files, SETTINGS).rows]
-
     def missed(self, kind: str) -> list[str]:
         """Returns the questions of a kind none of whose files has a row."""
         return [
             one.question.text
             for one in self.asked[kind]
-            if one.question.relevant_paths.isdisjoint(self.rows(one))
+            if one.question.relevant_paths.isdisjoint(self.table.rows(one))
         ]
 
 

@@ -114,12 +114,12 @@ def test_a_paraphrase_shares_no_word_with_its_file(memory):
 
 def test_copies_take_one_row(memory):
     for one in memory.asked["copies"]:
-        assert len(one.question.relevant_paths.intersection(memory.rows(one))) == 1
+        assert len(one.question.relevant_paths.intersection(memory.table.rows(one))) == 1
 
 
 def test_a_long_file_takes_one_row_however_many_sections_answer(memory):
     answers = [
-        memory.rows(one)
+        memory.table.rows(one)
         for one in memory.asked["natural"]
         if "handbook.md" in one.question.relevant_paths
     ]

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.fusion import FusedHits, TextSide, VectorSide, Weights, fuse
+from memory.fusion import FusedHits, VectorSide, Weights, fuse
+from memory.text_query import TextHits
 
 
-def text_side(scores: dict[int, float], best_possible: float = 10.0) -> TextSide:
+def text_side(scores: dict[int, float], best_possible: float = 10.0) -> TextHits:
     bm25 = np.array(list(scores.values()), np.float32)
-    return TextSide(
-        np.array(list(scores), np.int64), bm25, np.minimum(bm25 / np.float32(best_possible), 1)
+    return TextHits(
+        np.array(list(scores), np.int64), bm25, np.minimum(bm25 / np.float32(best_possible), 1), ()
     )
 
 
@@ -32,7 +33,7 @@ def scores_of(hits: FusedHits) -> dict[int, float]:
 
 
 def fused(
-    text: TextSide | None,
+    text: TextHits | None,
     vectors: VectorSide | None,
     *,
     weights: Weights | None = None,
@@ -46,7 +47,7 @@ def fused(
     return scores_of(hits)
 
 
-def behind(text: TextSide, vectors: VectorSide) -> VectorSide:
+def behind(text: TextHits, vectors: VectorSide) -> VectorSide:
     """Puts the rows of the text side first; cosines that a test does not give are zero."""
     values = zip(vectors.similarities.tolist(), vectors.noise.tolist(), strict=True)
     known = dict(zip(vectors.rows.tolist(), values, strict=True))
