@@ -42,7 +42,10 @@ _MAX_DRIFT = 1.5e-4
 most half of it, unless a field is many times longer than the average."""
 _DENSE_SHARE = 8
 _MIN_DENSE_DOCS = 1024
-_MAX_CACHED_BYTES = 128 * 1024 * 1024
+_CACHED_BYTES = 128 * 1024 * 1024
+_CACHED_BYTES_A_DOC = 1024
+"""A frequent term takes 4 bytes a document and 6 for each that holds it, and questions hold about a
+hundred such. With room for half of them each question evicts what the next one needs."""
 ENTRY_BYTES = 400
 """Memory of an entry without its arrays, about."""
 GROUP_SIZES = (512, 8_192)
@@ -131,6 +134,7 @@ class Group:
         self.num_docs: int = self._starts[-1]
         self._entries: OrderedDict[tuple[str, Boosts], _Entry] = OrderedDict()
         self._num_bytes = 0
+        self._most_bytes = max(_CACHED_BYTES, _CACHED_BYTES_A_DOC * self.num_docs)
         self._lengths_of: dict[str, NDArray[np.float32]] = {}
 
     def entry(self, term: str, boosts: Boosts, lengths: Lengths) -> _Entry:
@@ -149,7 +153,7 @@ class Group:
             self._num_bytes -= known.num_bytes
         self._entries[key] = entry
         self._num_bytes += entry.num_bytes
-        while self._num_bytes > _MAX_CACHED_BYTES:
+        while self._num_bytes > self._most_bytes:
             _key, oldest = self._entries.popitem(last=False)
             self._num_bytes -= oldest.num_bytes
         return entry

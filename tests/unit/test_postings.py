@@ -14,7 +14,7 @@ from memory.inversion import AnalysedRow, invert
 from memory.posting_lists import FIELDS
 from memory.postings import Collection
 from memory.segments import SCHEMA, MemoryStorage
-from memory.term_impacts import K1, B, Boosts
+from memory.term_impacts import ENTRY_BYTES, K1, B, Boosts, Lengths
 from memory.text_index import TextIndex, TextRow
 from memory.text_query import FIELD_BOOSTS
 
@@ -172,6 +172,21 @@ def test_a_collection_asks_its_groups_once_for_a_term_until_it_remembers_too_muc
     assert again is not found
     assert again[0] == found[0]
     assert again[1].ranges[0].values.tolist() == found[1].ranges[0].values.tolist()
+
+
+def test_what_a_group_remembers_grows_with_its_documents(monkeypatch):
+    """Or a large index reads the postings of frequent terms again for every question."""
+    monkeypatch.setattr("memory.term_impacts._CACHED_BYTES", 0)
+    monkeypatch.setattr("memory.term_impacts._CACHED_BYTES_A_DOC", ENTRY_BYTES + 40)
+
+    def remembered(num_docs):
+        group = collection_of([["a", "b", "c", "d"]] + [["z"]] * (num_docs - 1)).groups[0]
+        lengths = Lengths((1.0,) * len(FIELDS))
+        first = [group.entry(term, CONTENT, lengths) for term in "abcd"]
+        again = [group.entry(term, CONTENT, lengths) for term in "dcba"]
+        return sum(one is other for one, other in zip(first[::-1], again, strict=True))
+
+    assert [remembered(num_docs) for num_docs in (1, 2, 3, 4)] == [1, 2, 3, 4]
 
 
 def test_terms_that_are_known_are_weighed_again_when_average_lengths_drift():
