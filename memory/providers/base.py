@@ -52,6 +52,10 @@ class ModelInfo:
     """Least cosine at which a hit that only the vector side found means anything, in [0, 1]."""
     base_url: str = ""
     limits: RequestLimits = LOCAL_LIMITS
+    document_prefix: str = ""
+    """What the embedder puts before a document, part of the identity of an index."""
+    query_prefix: str = ""
+    """What the embedder puts before a question."""
 
 
 class TokenCounter(Protocol):

@@ -84,7 +84,7 @@ def index_file(index, root, path, text, title):
 @pytest.fixture
 def saved(tmp_path, monkeypatch):
     """A data folder with an index of three files."""
-    monkeypatch.setattr("memory.providers.factory.open_embedder", lambda _info: WordEmbedder())
+    monkeypatch.setattr("memory.providers.factory.open_embedder", lambda *_: WordEmbedder())
     monkeypatch.setenv("MEMORY_HOME", str(tmp_path))
     root = tmp_path / "workspace"
     settings = IndexSettings.of(Settings().memory, workspace=str(root))
@@ -190,7 +190,7 @@ def test_a_model_that_fails_leaves_the_words_and_says_why(saved, monkeypatch):
         def embed_query(self, text):
             raise ProviderUnavailable("local", "out of order")
 
-    monkeypatch.setattr("memory.providers.factory.open_embedder", lambda _info: Failing())
+    monkeypatch.setattr("memory.providers.factory.open_embedder", lambda *_: Failing())
 
     answer = found(saved, "Acme")
 
