@@ -127,11 +127,13 @@ def provider_problem(provider: str, inference: InferenceSettings | None = None) 
 
 def _embedding_problem(embeddings: EmbeddingsSettings, inference: InferenceSettings) -> str | None:
     # A provider that does not exist has no models, so it is named before a model is asked for.
-    if embeddings.provider and (problem := provider_problem(embeddings.provider, inference)):
+    provider = embeddings.provider
+    problem = provider_problem(provider, inference) if provider else None
+    if problem and provider not in NATIVE_PROVIDERS:
         return problem
     named = {"provider": embeddings.provider, "model": embeddings.model}
     missing = [f"memory.embeddings.{key}" for key, value in named.items() if not value]
-    return f"set {' and '.join(missing)}" if missing else None
+    return f"set {' and '.join(missing)}" if missing else problem
 
 
 def _hint(provider: str, inference: InferenceSettings) -> str:

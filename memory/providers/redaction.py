@@ -64,7 +64,7 @@ def masked(message: str, secrets: Iterable[str], *, run: int, mask: str) -> str:
     for secret in {secret for secret in known if 0 < len(secret) < run}:
         for found in re.finditer(re.escape(secret), folded):
             covered[found.start() : found.end()] = b"\1" * len(secret)
-    stretches = re.finditer(rb"\1+|\0+", covered)
+    stretches = re.finditer(rb"\x01+|\x00+", covered)
     return "".join(
         mask if covered[each.start()] else message[each.start() : each.end()] for each in stretches
     )

@@ -326,7 +326,7 @@ SEARCH_WITHOUT_MODEL = """
 import json, os, sys
 at_start = set(sys.modules)
 import memory.disk
-def embedded(model, text):
+def embedded(model, text, settings):
     import numpy as np
     return np.full(model.dim, model.dim**-0.5, np.float32), ""
 memory.disk._embed = embedded
