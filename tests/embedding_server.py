@@ -23,6 +23,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Self
 
 import numpy as np
 from pydantic import SecretStr
@@ -109,7 +110,7 @@ class EmbeddingServer:
             target=self._http.serve_forever, kwargs={"poll_interval": 0.01}
         )
 
-    def __enter__(self) -> EmbeddingServer:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import string
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+from urllib.parse import unquote
 
 from memory.sanitizing import sanitize_cell
 
@@ -23,7 +23,7 @@ _KEY_RUN = 8
 _TEXT_RUN = 12
 _MIN_TEXT = 4
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
-_ESCAPE = re.compile(r"\\[nrtbf\"/\\]|\\u[0-9a-fA-F]{4}")
+_ESCAPE = re.compile(r"\\[nrtbf\"\\]|\\u[0-9a-fA-F]{4}")
 
 
 def presentable(message: str, *, key: str, texts: Sequence[str] = ()) -> str:
@@ -37,9 +37,9 @@ def presentable(message: str, *, key: str, texts: Sequence[str] = ()) -> str:
     Returns:
         At most 200 characters, harmless in a terminal.
     """
-    head = message[:_MAX_READ_CHARS]
-    head = masked(head, (key, quote(key, safe="")), run=_KEY_RUN, mask="[key]")
-    head = _ESCAPE.sub(" ", head)
+    # What is encoded for an address or for JSON would look different from the key or the texts.
+    head = _ESCAPE.sub(" ", unquote(message[:_MAX_READ_CHARS]).replace("\\/", "/"))
+    head = masked(head, (key,), run=_KEY_RUN, mask="[key]")
     pieces = [text for text in texts if len(text.strip()) >= _MIN_TEXT]
     head = masked(head, pieces, run=_TEXT_RUN, mask="[text]")
     return sanitize_cell(head, MAX_CHARS)

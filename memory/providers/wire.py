@@ -8,6 +8,7 @@ its exceptions an SDK makes of it.
 from __future__ import annotations
 
 import threading
+import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -47,30 +48,43 @@ class Wire:
 
     def __init__(self, timeouts: Timeouts, clock: Stopwatch | None = None) -> None:
         self.timeouts = timeouts
-        self._clock = clock or SystemClock()
-        self._local = threading.local()
+        self._watch = _Watch(timeouts.connect_s, clock or SystemClock())
         self.client = httpx2.Client(
-            event_hooks={"request": [self._on_request], "response": [self._on_response]},
+            event_hooks={
+                "request": [self._watch.on_request],
+                "response": [self._watch.on_response],
+            },
             follow_redirects=False,
             timeout=httpx2.Timeout(timeouts.documents_s, connect=timeouts.connect_s),
         )
+        # The SDKs leave a client that they did not make to whoever made it.
+        weakref.finalize(self, self.client.close)
 
     def forget(self) -> None:
         """Lets go of the last answer to this thread."""
-        self._local.answer = None
+        self._watch.local.answer = None
 
     def answer(self) -> httpx2.Response | None:
         """Returns the last answer to this thread since ``forget``; its body may be incomplete."""
-        answer: httpx2.Response | None = getattr(self._local, "answer", None)
+        answer: httpx2.Response | None = getattr(self._watch.local, "answer", None)
         return answer
 
-    def _on_request(self, request: httpx2.Request) -> None:
+
+class _Watch:
+    """Sees every request and every answer; holds no wire, so that one can be collected."""
+
+    def __init__(self, connect_s: float, clock: Stopwatch) -> None:
+        self.local = threading.local()
+        self._connect_s = connect_s
+        self._clock = clock
+
+    def on_request(self, request: httpx2.Request) -> None:
         limits = request.extensions["timeout"]  # of the call: SDKs set all four to the same value
-        limits["connect"] = limits["pool"] = self.timeouts.connect_s
+        limits["connect"] = limits["pool"] = self._connect_s
         request.extensions[_DEADLINE] = self._clock.monotonic() + limits["read"]
 
-    def _on_response(self, response: httpx2.Response) -> None:
-        self._local.answer = response
+    def on_response(self, response: httpx2.Response) -> None:
+        self.local.answer = response
         stream, deadline = response.stream, response.request.extensions[_DEADLINE]
         if isinstance(stream, httpx2.SyncByteStream):
             response.stream = _Bounded(stream, deadline, self._clock)
