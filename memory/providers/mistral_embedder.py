@@ -30,6 +30,8 @@ class MistralApi:
             retry_config=None,
             debug_logger=NoOpLogger(),
         )
+        # Spans hold the texts; another environment variable would send them away.
+        vars(self._client.sdk_configuration)["telemetry"] = False
 
     def embed(self, texts: list[str], *, is_query: bool, timeout_s: float) -> Answer:  # noqa: ARG002 - Mistral's models make no difference
         """Makes one request."""

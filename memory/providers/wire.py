@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 MAX_ANSWER_BYTES = 256 * 1024 * 1024
 """More than any answer: 512 vectors of dimension 4,096 in decimal notation have 50 MB."""
 _DEADLINE = "deadline"
+_ABOUT_THE_MACHINE = "x-stainless-"
+"""Headers in which SDKs tell operating system, architecture and interpreter."""
 
 
 class Stopwatch(Protocol):
@@ -82,6 +84,8 @@ class _Watch:
         limits = request.extensions["timeout"]  # of the call: SDKs set all four to the same value
         limits["connect"] = limits["pool"] = self._connect_s
         request.extensions[_DEADLINE] = self._clock.monotonic() + limits["read"]
+        for name in [name for name in request.headers if name.startswith(_ABOUT_THE_MACHINE)]:
+            del request.headers[name]
 
     def on_response(self, response: httpx2.Response) -> None:
         self.local.answer = response

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import platform
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from memory.errors import (
     BadEmbedding,
@@ -291,6 +295,26 @@ def test_a_server_without_a_key_gets_none_of_the_environment(server, monkeypatch
     RemoteEmbedder(info, _api(info.model, access, wire), wire).embed_documents(TEXTS)
 
     assert CANARY not in str(server.requests[-1].headers)
+
+
+def test_a_request_tells_nothing_about_the_machine(server, embedder):
+    embedder.embed_query("what whistles?")
+
+    told = str(server.requests[-1].headers).lower()
+    assert platform.system().lower() not in told
+    assert platform.machine().lower() not in told
+
+
+def test_mistral_puts_no_text_into_traces(server, monkeypatch):
+    """Its SDK does once the environment says so."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr("opentelemetry.trace.get_tracer_provider", lambda: provider)
+    monkeypatch.setenv("MISTRAL_SDK_TELEMETRY", "global")
+
+    opened(server, MISTRAL).embed_documents(TEXTS)
+
+    assert exporter.get_finished_spans() == ()
 
 
 @pytest.mark.parametrize("protocol", NATIVE)
