@@ -60,7 +60,7 @@ class Fault:
     """What one answer shall be like.
 
     ``kind`` is one of ``WRONG_VECTORS``, ``WRONG_INDICES``, ``BROKEN``; ``reversed`` (items in
-    another order, with their indices); ``other_model``; ``redirect`` (307 to ``text``); ``echo``
+    another order, with their indices); ``other_model``; ``redirect`` (307 to the same path at ``text``); ``echo``
     (401 that repeats the key, encoded too, and the texts); ``status`` (with ``status``, ``headers``
     and ``text``, a JSON body).
     """
@@ -235,7 +235,7 @@ class _Handler(BaseHTTPRequestHandler):
             case "not_json":
                 self._send(200, {}, answer[: len(answer) // 2])
             case "redirect":
-                self._send(307, {"location": fault.text}, "")
+                self._send(307, {"location": fault.text + self.path}, "")
             case "echo":
                 self._send(401, {}, json.dumps({"error": {"message": self._echo(texts)}}))
             case "cut":
