@@ -60,9 +60,9 @@ class Fault:
     """What one answer shall be like.
 
     ``kind`` is one of ``WRONG_VECTORS``, ``WRONG_INDICES``, ``BROKEN``; ``reversed`` (items in
-    another order, with their indices); ``other_model``; ``redirect`` (307 to the same path at ``text``); ``echo``
-    (401 that repeats the key, encoded too, and the texts); ``status`` (with ``status``, ``headers``
-    and ``text``, a JSON body).
+    another order, with their indices); ``other_model``; ``redirect`` (307 to the same path at
+    ``text``); ``echo`` (401 that repeats the key, encoded too, and the texts); ``status`` (with
+    ``status``, ``headers`` and ``text``, a JSON body).
     """
 
     kind: str
