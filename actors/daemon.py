@@ -12,11 +12,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory.config import disabled_reason, load
+from memory.config import load
 from memory.data_lock import data_lock
+from memory.embedding_config import configured_model, disabled_reason
 from memory.errors import MemoryPluginError
 from memory.locations import Locations
-from memory.providers.factory import model_info
 from memory.recovery import check_readable
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if (reason := disabled_reason(settings)) is not None:
             print(reason, file=sys.stderr)  # noqa: T201 - the daemon's own output
             return 1
-        embeddings = settings.memory.embeddings
-        model_info(str(embeddings.provider), embeddings.model)  # refuses before Ray starts
+        configured_model(settings)  # refuses before Ray starts
         with data_lock(locations.data):
             check_readable(locations.data)
             from actors.service import run  # noqa: PLC0415 - imports ray

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from memory.providers.access import ProviderAccess
     from memory.providers.base import Embedder, ModelInfo
 
 
@@ -27,8 +28,9 @@ class EmbedderWorker:
     Called by: EmbedderPool.
     """
 
-    def __init__(self, info: ModelInfo, number: int) -> None:
+    def __init__(self, info: ModelInfo, number: int, access: ProviderAccess | None = None) -> None:
         self._info = info
+        self._access = access
         self._number = number
         self._loaded: Embedder | None = None
 
@@ -60,5 +62,5 @@ class EmbedderWorker:
 
     def _model(self) -> Embedder:
         if self._loaded is None:
-            self._loaded = open_embedder(self._info)
+            self._loaded = open_embedder(self._info, self._access)
         return self._loaded

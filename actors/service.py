@@ -19,8 +19,8 @@ from actors.ray_config import load_ray_config
 from actors.reporting import Reporter
 from actors.system import start
 from memory.clock import SystemClock
+from memory.embedding_config import configured_model
 from memory.errors import ConfigError, EmbeddingError
-from memory.providers.factory import model_info
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,16 +81,13 @@ class Service:
         console: Console,
         clock: Clock | None = None,
     ) -> None:
-        memory = settings.memory
         self._console = console
         self._clock = clock or SystemClock()
         self._stopping = asyncio.Event()
         self._exit_code = 0
         self._last_line, self._is_live = 0, False
         self._system = start(settings, locations, ray_config)
-        self._reporter = Reporter(
-            self._system, model_info(str(memory.embeddings.provider), memory.embeddings.model)
-        )
+        self._reporter = Reporter(self._system, configured_model(settings)[0])
         answers = Answers(self._system, settings, locations.workspace)
         self._control = ControlServer(
             runtime_folder(locations.data),

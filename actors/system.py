@@ -30,8 +30,8 @@ from actors.persister import Persister
 from actors.watcher import Watcher
 from memory.clock import SystemClock
 from memory.debounce import Debounce
+from memory.embedding_config import configured_model
 from memory.errors import MemoryPluginError, StoreError
-from memory.providers.factory import model_info
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -152,18 +152,18 @@ def start(settings: Settings, locations: Locations, config: RayConfig) -> Memory
     """Creates the actors on the Ray this process is connected to, and returns at once.
 
     Raises:
-        ConfigError: the configured model is not known.
+        ConfigError: the configured model is not known, or its key cannot be read.
     """
     memory, actors = settings.memory, config.actors
     factory = _ActorFactory(namespace_of(config, locations.data))
     create = factory.create
-    info = model_info(str(memory.embeddings.provider), memory.embeddings.model)
+    info, access = configured_model(settings)
     workers = tuple(
         create(
             EmbedderWorker,
             f"Embedder-{n}",
             actors.embedder,
-            (info, n),
+            (info, n, access),
             concurrency_groups={"query": 1, "control": 1},
         )
         for n in range(config.embedder.num_workers())

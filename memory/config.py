@@ -229,39 +229,3 @@ def load(path: Path) -> Settings:
         return Settings.model_validate(file.data, by_alias=True, by_name=False)
     except ValidationError as error:
         raise ConfigError("\n".join(complaints(error, path, file, Settings))) from None
-
-
-def disabled_reason(settings: Settings) -> str | None:
-    """Returns the one line that says why the memory is off; None if it can start (SPEC E2)."""
-    reason = _embedding_problem(settings.memory.embeddings, settings.inference)
-    return f"memory: disabled \u2014 pending config ({reason})" if reason else None
-
-
-def _embedding_problem(embeddings: EmbeddingsSettings, inference: InferenceSettings) -> str | None:
-    named = {"provider": embeddings.provider, "model": embeddings.model}
-    missing = [f"memory.embeddings.{key}" for key, value in named.items() if not value]
-    if missing:
-        return f"set {' and '.join(missing)}"
-    return _provider_problem(str(embeddings.provider), inference)
-
-
-def _provider_problem(provider: str, inference: InferenceSettings) -> str | None:
-    custom = inference.custom_providers.get(provider)
-    if provider == LOCAL or (custom and custom.type == CUSTOM_PROVIDER_TYPE):
-        return None
-    if custom:
-        return (
-            f"inference.customProviders.{provider}: only type {CUSTOM_PROVIDER_TYPE} exposes"
-            f" embeddings, not {custom.type}"
-        )
-    if provider in CHAT_ONLY_PROVIDERS:
-        return (
-            f"{provider}: this provider does not expose embeddings; {LOCAL},"
-            f" {', '.join(NATIVE_PROVIDERS)} and {CUSTOM_PROVIDER_TYPE} custom providers do"
-        )
-    if provider in NATIVE_PROVIDERS and provider in inference.api_keys:
-        return None
-    return (
-        f"provider {provider} is in neither inference.apiKeys ({', '.join(NATIVE_PROVIDERS)})"
-        f" nor inference.customProviders; {LOCAL} needs no entry"
-    )

@@ -126,23 +126,27 @@ def context(data: Path, settings: Settings, prompt: str) -> ContextPayload:
 def _search(reader: SnapshotReader, settings: Settings, query: Query) -> SearchResult:
     # Only the model that made the vectors can be compared with them, and only the language that
     # made the terms finds them, whatever is configured by now.
-    from memory.providers.factory import model_info  # noqa: PLC0415 - listings need no numpy
+    from memory.embedding_config import model_of_index  # noqa: PLC0415 - listings need no pydantic
 
     info = reader.header.info
     memory = settings.memory.model_copy(update={"language": info.language})
-    model = model_info(info.identity.provider, info.identity.model)
+    model = model_of_index(info.identity)
     index = reader.open_index(memory, model)
-    vector, trouble = _embed(model, query.text)
+    vector, trouble = _embed(model, query.text, settings)
     return index.search(query, vector, degraded=f"no query embedding: {trouble}")
 
 
-def _embed(model: ModelInfo, text: str) -> tuple[NDArray[np.float32] | None, str]:
+def _embed(
+    model: ModelInfo, text: str, settings: Settings
+) -> tuple[NDArray[np.float32] | None, str]:
     """Returns the vector of a query, or why there is none."""
-    from memory.providers.factory import open_embedder  # noqa: PLC0415 - as above
+    from memory.embedding_config import access_to_model  # noqa: PLC0415 - as above
+    from memory.providers.factory import open_embedder  # noqa: PLC0415
 
     if not text.strip():
         return None, "the query is blank"
     try:
-        return open_embedder(model).embed_query(text), ""
+        access = access_to_model(model, settings.inference)
+        return open_embedder(model, access).embed_query(text), ""
     except (ConfigError, EmbeddingError) as error:
         return None, str(error)

@@ -8,6 +8,7 @@
     ├─ EmbeddingError
     │  ├─ ProviderRejected         no retry: key, quota, model, unsupported provider
     │  ├─ ProviderUnavailable      retry later
+    │  ├─ InputRejected            these texts, while others may pass: ask for fewer or shorter ones
     │  └─ BadEmbedding             count, shape, value that is not finite, zero vector
     ├─ StoreError
     │  ├─ SnapshotMissing          nothing was saved yet
@@ -65,6 +66,16 @@ class ProviderUnavailable(EmbeddingError):
         super().__init__(provider, reason)
         self.args = (provider, reason, retry_after_s)
         self.retry_after_s = retry_after_s
+
+
+class InputRejected(EmbeddingError):
+    """The provider does not take these texts, or not so many; it may take others."""
+
+    def __init__(self, provider: str, reason: str, too_large: bool = False) -> None:  # noqa: FBT001, FBT002 - pickle passes args by position
+        super().__init__(provider, reason)
+        self.args = (provider, reason, too_large)
+        self.too_large = too_large
+        """Whether a limit of count, tokens or bytes was passed."""
 
 
 class BadEmbedding(EmbeddingError):

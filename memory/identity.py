@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import zlib
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -40,12 +41,15 @@ class Identity:
     """Dimension of the vectors; 0 while only a call could tell."""
     base_url: str
     input_format: int
-    """Version of how a chunk becomes the text that is embedded."""
+    """Version of how a chunk becomes the text that is embedded; above the lowest byte, the checksum
+    of what the model is told before a document, 0 for nothing."""
 
     @classmethod
     def of(cls, info: ModelInfo) -> Identity:
         """Returns the identity of vectors that this model would make now."""
-        return cls(info.provider, info.model, info.dim, info.base_url, INPUT_FORMAT_VERSION)
+        prefix = zlib.crc32(info.document_prefix.encode())
+        input_format = INPUT_FORMAT_VERSION | prefix << 8
+        return cls(info.provider, info.model, info.dim, info.base_url, input_format)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,9 @@ class HashEmbedder:
         self.queries.append(text)
         return self._vector(text)
 
+    def take_num_tokens(self) -> int:
+        return 0
+
     def _vector(self, text: str) -> NDArray[np.float32]:
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
         vector = np.random.default_rng(int.from_bytes(digest)).normal(size=self.info.dim)

@@ -11,7 +11,7 @@ import pytest
 from memory import errors
 from memory.errors import MemoryPluginError, ProviderUnavailable
 
-EXAMPLES = {"str": "some/path", "int": 384, "float | None": 1.5}
+EXAMPLES = {"str": "some/path", "int": 384, "bool": True, "float | None": 1.5}
 
 
 def tree_below(parent: type[MemoryPluginError], depth: int = 0) -> list[tuple[int, type]]:

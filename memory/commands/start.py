@@ -7,8 +7,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from memory.commands.printing import say
-from memory.config import disabled_reason, load
+from memory.config import load
 from memory.daemon_client import is_running
+from memory.embedding_config import disabled_reason
 from memory.errors import DaemonError, WorkspaceError
 from memory.template import write_config, write_workspace
 

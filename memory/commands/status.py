@@ -30,8 +30,8 @@ def run(options: Options) -> int:
 
 
 def _without_daemon(options: Options) -> StatusPayload:
-    from memory.config import disabled_reason  # noqa: PLC0415 - not needed beside a daemon
     from memory.disk import status  # noqa: PLC0415 - as above
+    from memory.embedding_config import disabled_reason  # noqa: PLC0415 - not needed beside a daemon
 
     try:
         answer = status(options.data, options.now_s)

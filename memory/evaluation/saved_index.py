@@ -14,6 +14,7 @@ import numpy as np
 
 from memory.calibrating import calibrate_at_once
 from memory.config import HybridWeights
+from memory.embedding_config import access_to_model, model_of_index
 from memory.errors import BadEmbedding, EvaluationError
 from memory.evaluation.asking import Asked, answer_measures
 from memory.evaluation.judged import read_questions
@@ -21,7 +22,7 @@ from memory.evaluation.known_items import known_items
 from memory.evaluation.memories_table import MemoriesTable
 from memory.evaluation.off_topic import off_topic_prompts
 from memory.evaluation.report import Outcome, difference, kind_payload, outcome_differences, share
-from memory.providers.factory import model_info, open_embedder
+from memory.providers.factory import open_embedder
 from memory.reader import SnapshotReader
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def evaluate(data: Path, request: Request) -> EvalPayload:
 
     Raises:
         EvaluationError: the index is empty, there is no question, or they cannot be read.
-        ConfigError: the model of the index is not known.
+        ConfigError: the model of the index is not known, or no longer configured.
         EmbeddingError: the model cannot be loaded.
         StoreError: there is no index, or it cannot be read.
     """
@@ -79,7 +80,7 @@ def evaluate(data: Path, request: Request) -> EvalPayload:
                 "the index is empty; `memory start` indexes a workspace that has files"
             )
         kinds = _questions(reader, request)
-        run = _Run(reader, kinds)
+        run = _Run(reader, kinds, request.settings)
         outcome = run.outcome(request.settings, sides=True)
         comparison = run.comparison(outcome, *request.other) if request.other else None
         return {
@@ -142,13 +143,14 @@ def _spans(kinds: Kinds) -> dict[str, tuple[int, int]]:
 class _Run:
     """Questions with their vectors, to be asked with several settings."""
 
-    def __init__(self, reader: SnapshotReader, kinds: Kinds) -> None:
+    def __init__(self, reader: SnapshotReader, kinds: Kinds, settings: Settings) -> None:
         info = reader.header.info
-        self.model: ModelInfo = model_info(info.identity.provider, info.identity.model)
+        self.model: ModelInfo = model_of_index(info.identity)
         self._language = info.language
         self._reader = reader
         self._kinds = kinds
-        self._embedder = open_embedder(self.model)
+        access = access_to_model(self.model, settings.inference)
+        self._embedder = open_embedder(self.model, access)
         self._unrelated: NDArray[np.float32] | None = None
         self._asked = [
             Asked(question, _vector(self._embedder, question.text))

@@ -20,6 +20,22 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestLimits:
+    """How much a provider takes at once."""
+
+    max_inputs: int
+    """Most texts in one request."""
+    max_tokens: int
+    """Most tokens of all texts of one request together."""
+    max_concurrent: int
+    """Requests that may be in flight, over all workers; 0 for one per worker."""
+
+
+LOCAL_LIMITS = RequestLimits(max_inputs=8, max_tokens=1_000_000, max_concurrent=0)
+"""Few enough texts that a lost call costs about a second."""
+
+
+@dataclass(frozen=True, slots=True)
 class ModelInfo:
     """What is known about an embedding model without loading it."""
 
@@ -35,6 +51,11 @@ class ModelInfo:
     similarity_floor: float
     """Least cosine at which a hit that only the vector side found means anything, in [0, 1]."""
     base_url: str = ""
+    limits: RequestLimits = LOCAL_LIMITS
+    document_prefix: str = ""
+    """What the embedder puts before a document, part of the identity of an index."""
+    query_prefix: str = ""
+    """What the embedder puts before a question."""
 
 
 class TokenCounter(Protocol):
@@ -59,6 +80,13 @@ class Embedder(Protocol):
 
         May run in another thread while ``embed_documents`` is busy, and must not wait for the
         whole of that call.
+        """
+        ...
+
+    def take_num_tokens(self) -> int:
+        """Returns the tokens that the provider charged for since this was last asked.
+
+        0 where nobody counts. Calls that ran at the same time share the sum in any way.
         """
         ...
 

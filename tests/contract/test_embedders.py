@@ -1,6 +1,6 @@
 """Does every embedder keep the promises of the protocol?
 
-A new embedder joins by one more entry in ``EMBEDDERS``.
+A new embedder joins by one more entry in ``LOCAL_EMBEDDERS`` or ``REMOTE_MODELS``.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from memory.providers.local import E5_SMALL, MINILM, USE_MULTILINGUAL
+from tests.contract.conftest import REMOTE_MODELS, opened
 from tests.doubles import HashEmbedder
 from tests.local_models import loaded
 
-EMBEDDERS = {
+LOCAL_EMBEDDERS = {
     "hash": HashEmbedder,
     MINILM: lambda: loaded(MINILM),
     USE_MULTILINGUAL: lambda: loaded(USE_MULTILINGUAL),
@@ -24,9 +25,8 @@ EMBEDDERS = {
 }
 SLOW = {USE_MULTILINGUAL, E5_SMALL}
 TEXTS = ("The kettle whistles.", "a", "Rain fell on the harbour all day long.", "def f(): pass")
+BLANK = ("", " \n\t ")
 HOSTILE = {
-    "empty": "",
-    "blank": " \n\t ",
     "NUL": "kettle\0pot",
     "lone surrogate": "\ud83d kettle \ude42",
     "control characters": "\x01\x1b[31m\x7f",
@@ -38,14 +38,26 @@ HOSTILE = {
 }
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in EMBEDDERS
-    ],
-)
-def embedder(request):
-    return EMBEDDERS[request.param]()
+LOCAL_PARAMS = [
+    pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in LOCAL_EMBEDDERS
+]
+
+
+@pytest.fixture(scope="module", params=LOCAL_PARAMS)
+def local_embedder(request):
+    return LOCAL_EMBEDDERS[request.param]()
+
+
+@pytest.fixture(scope="module", params=REMOTE_MODELS)
+def remote_embedder(request, server):
+    return opened(server, request.param)
+
+
+@pytest.fixture(scope="module", params=[*LOCAL_PARAMS, *REMOTE_MODELS])
+def embedder(request, server):
+    if request.param in REMOTE_MODELS:
+        return opened(server, request.param)
+    return LOCAL_EMBEDDERS[request.param]()
 
 
 class Gated(Sequence):
@@ -103,13 +115,33 @@ def test_a_batch_gives_the_same_vectors_as_single_texts(embedder):
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_no_text_is_refused(embedder, text):
-    """FAULTS 61, 62: a model inside the process takes whatever a file or a prompt holds."""
+    """FAULTS 62: a file may hold anything."""
     vector = embedder.embed_documents([text])[0]
 
     assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-6)
 
 
-@pytest.mark.parametrize("text", ["", "\0", "\ud83d kettle \ude42", "\uffff"])
+@pytest.mark.parametrize("text", BLANK)
+def test_a_model_inside_the_process_takes_blank_texts_and_questions(local_embedder, text):
+    """FAULTS 61."""
+    assert np.linalg.norm(local_embedder.embed_documents([text])) == pytest.approx(1, abs=1e-6)
+    assert np.linalg.norm(local_embedder.embed_query(text)) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("text", BLANK)
+def test_a_blank_text_is_never_sent(remote_embedder, server, text):
+    """FAULTS 61: providers refuse it, and with it all others of its request."""
+    num_requests = server.num_requests
+
+    with pytest.raises(ValueError, match="blank"):
+        remote_embedder.embed_documents(["kettle", text])
+    with pytest.raises(ValueError, match="blank"):
+        remote_embedder.embed_query(text)
+
+    assert server.num_requests == num_requests
+
+
+@pytest.mark.parametrize("text", ["\0", "\ud83d kettle \ude42", "\uffff"])
 def test_no_question_is_refused(embedder, text):
     """FAULTS 62, 81."""
     assert np.linalg.norm(embedder.embed_query(text)) == pytest.approx(1, abs=1e-6)

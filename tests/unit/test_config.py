@@ -12,9 +12,9 @@ from memory.config import (
     InferenceSettings,
     MemorySettings,
     Settings,
-    disabled_reason,
     load,
 )
+from memory.embedding_config import disabled_reason
 from memory.errors import ConfigError
 from memory.providers import local
 

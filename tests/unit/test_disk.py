@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import unicodedata
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from memory import snapshot
 from memory.analysis import Analyzer
 from memory.cli import main
-from memory.config import Settings
+from memory.config import InferenceSettings, Settings
 from memory.disk import context, list_files, search, show, status
 from memory.errors import ProviderUnavailable, SnapshotMissing, WorkspaceError
 from memory.index import MemoryIndex
@@ -24,6 +25,7 @@ from tests.unit.building import image_of
 
 SAVED_AT = 1_778_587_200.0
 MODEL = model_info("local", "all-minilm-l6-v2")
+GATEWAY = {"type": "openai-compatible", "baseUrl": "http://x/v1"}
 FILES = {
     "wiki/people/alice.md": ("Alice is the main contact at Acme.", "Acme contact"),
     "wiki/places/caf\u00e9.md": ("A quiet caf\u00e9 in Zurich.", "Cafe"),
@@ -84,11 +86,15 @@ def index_file(index, root, path, text, title):
 @pytest.fixture
 def saved(tmp_path, monkeypatch):
     """A data folder with an index of three files."""
-    monkeypatch.setattr("memory.providers.factory.open_embedder", lambda _info: WordEmbedder())
+    monkeypatch.setattr("memory.providers.factory.open_embedder", lambda *_: WordEmbedder())
     monkeypatch.setenv("MEMORY_HOME", str(tmp_path))
+    return saved_index(tmp_path, MODEL)
+
+
+def saved_index(tmp_path, model):
     root = tmp_path / "workspace"
     settings = IndexSettings.of(Settings().memory, workspace=str(root))
-    index = MemoryIndex(MODEL, Analyzer("english"), settings, epoch="e")
+    index = MemoryIndex(model, Analyzer("english"), settings, epoch="e")
     for path, (text, title) in FILES.items():
         index_file(index, root, path, text, title)
     data = tmp_path / "data" / "memory"
@@ -190,7 +196,7 @@ def test_a_model_that_fails_leaves_the_words_and_says_why(saved, monkeypatch):
         def embed_query(self, text):
             raise ProviderUnavailable("local", "out of order")
 
-    monkeypatch.setattr("memory.providers.factory.open_embedder", lambda _info: Failing())
+    monkeypatch.setattr("memory.providers.factory.open_embedder", lambda *_: Failing())
 
     answer = found(saved, "Acme")
 
@@ -326,7 +332,7 @@ SEARCH_WITHOUT_MODEL = """
 import json, os, sys
 at_start = set(sys.modules)
 import memory.disk
-def embedded(model, text):
+def embedded(model, text, settings):
     import numpy as np
     return np.full(model.dim, model.dim**-0.5, np.float32), ""
 memory.disk._embed = embedded
@@ -382,3 +388,26 @@ def test_a_cold_search_starts_no_threads(cold_search):
 
     assert "wiki/people/alice.md" in answer
     assert facts["num_threads"] == 1
+
+
+@pytest.mark.parametrize(
+    ("groups", "told"),
+    [
+        ({}, "nor inference.customProviders"),
+        ({"customProviders": {"gw": {**GATEWAY, "apiKey": "env:MEMORY_NO_KEY"}}}, "is not set"),
+        ({"customProviders": {"gw": {**GATEWAY, "baseUrl": "http://y/v1"}}}, "http://x/v1"),
+    ],
+)
+def test_without_access_to_its_provider_an_index_is_searched_by_words(
+    tmp_path, monkeypatch, groups, told
+):
+    """SPEC S8: the shell of a person may lack the key that the daemon has."""
+    monkeypatch.delenv("MEMORY_NO_KEY", raising=False)
+    model = replace(MODEL, provider="gw", model="m", base_url="http://x/v1")
+    data = saved_index(tmp_path, model)
+    settings = Settings(inference=InferenceSettings.model_validate(groups))
+
+    answer = search(data, settings, Query("Acme", 5), workspace=None, now_s=SAVED_AT)
+
+    assert answer["hits"][0]["path"] == "wiki/people/alice.md"
+    assert told in answer["degraded"]

@@ -32,7 +32,7 @@ class Model(HashEmbedder):
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    monkeypatch.setattr("memory.evaluation.saved_index.open_embedder", lambda _info: Model())
+    monkeypatch.setattr("memory.evaluation.saved_index.open_embedder", lambda *_: Model())
     monkeypatch.setenv("MEMORY_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     # Whatever is found has a row, however its score is made.

@@ -4,7 +4,8 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from memory.config import Settings, disabled_reason, load
+from memory.config import Settings, load
+from memory.embedding_config import disabled_reason
 from memory.template import write_config, write_workspace
 
 

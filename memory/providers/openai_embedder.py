@@ -1,0 +1,56 @@
+"""How does a server that speaks OpenAI's protocol embed?
+
+Through the SDK ``openai``: OpenAI itself, and every server or gateway that is configured as
+``openai-compatible``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, final
+
+import openai
+
+from memory.providers.access import OPENAI
+from memory.providers.remote import Answer
+
+if TYPE_CHECKING:
+    from memory.providers.access import ProviderAccess
+    from memory.providers.wire import Wire
+
+_BASE_URL = "https://api.openai.com/v1"
+_NO_KEY = "none"
+"""What is sent to a server that wants no key; the SDK insists on one."""
+
+
+@final
+class OpenAiApi:
+    """The endpoint ``embeddings`` of one server, asked for one model."""
+
+    def __init__(self, model: str, access: ProviderAccess, wire: Wire) -> None:
+        self._model = model
+        # By itself the SDK asks for base64, a quarter of the bytes; OpenAI alone surely knows it.
+        self._format: Literal["float"] | openai.Omit = (
+            openai.omit if access.protocol == OPENAI else "float"
+        )
+        # What is not given here the SDK takes from the environment: an address, to which the key
+        # would go, and names of an organisation, which are nobody else's business.
+        self._client = openai.OpenAI(
+            api_key=access.key or _NO_KEY,
+            base_url=access.base_url or _BASE_URL,
+            organization=None if access.protocol == OPENAI else "",
+            project=None if access.protocol == OPENAI else "",
+            max_retries=0,
+            http_client=wire.client,
+        )
+
+    def embed(self, texts: list[str], *, is_query: bool, timeout_s: float) -> Answer:  # noqa: ARG002 - questions are told apart by their prefix
+        """Makes one request."""
+        answer = self._client.embeddings.create(
+            model=self._model, input=texts, encoding_format=self._format, timeout=timeout_s
+        )
+        return Answer(
+            vectors=[item.embedding for item in answer.data],
+            indices=[item.index for item in answer.data],
+            model=answer.model,
+            num_tokens=getattr(answer.usage, "total_tokens", None),  # servers leave it out
+        )

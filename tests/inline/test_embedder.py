@@ -1,0 +1,31 @@
+"""Does an Embedder reach the provider that is configured?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from actors.embedder import EmbedderWorker
+from memory.config import Settings
+from memory.embedding_config import configured_model
+from tests.embedding_server import CANARY, EmbeddingServer
+
+
+def test_a_worker_embeds_with_the_configured_gateway_and_key():
+    with EmbeddingServer() as server:
+        gateway = {"type": "openai-compatible", "baseUrl": f"{server.url}/v1", "apiKey": CANARY}
+        settings = Settings.model_validate(
+            {
+                "inference": {"customProviders": {"gw": gateway}},
+                "memory": {"embeddings": {"provider": "gw", "model": "some-model"}},
+            }
+        )
+        info, access = configured_model(settings)
+        worker = EmbedderWorker(info, 0, access)
+
+        vectors = worker.embed(("the kettle whistles", "rain"))
+        question = worker.embed_query("the kettle whistles")
+
+        assert np.allclose(vectors, [server.vector("the kettle whistles"), server.vector("rain")])
+        assert np.allclose(question, vectors[0])
+        assert server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
+        assert CANARY not in f"{worker!r} {info!r} {access!r}"
