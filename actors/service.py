@@ -19,7 +19,7 @@ from actors.ray_config import load_ray_config
 from actors.reporting import Reporter
 from actors.system import start
 from memory.clock import SystemClock
-from memory.errors import ConfigError, EmbeddingError
+from memory.errors import ConfigError, EmbeddingError, ProviderUnavailable
 from memory.providers.factory import model_info
 
 if TYPE_CHECKING:
@@ -139,6 +139,9 @@ class Service:
         try:
             if found := await self._system.confirm_model():
                 self._console.say(found)
+        except ProviderUnavailable as error:
+            self._console.say(f"{error}; {again}")
+            return False
         except (ConfigError, EmbeddingError) as error:
             self._console.say(str(error))
             self._exit_code = 1
