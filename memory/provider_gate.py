@@ -26,6 +26,8 @@ MAX_DELAY_S = 60.0
 REJECTED_DELAY_S = 600.0
 """Pause after a refusal of the key, the quota or the model (one request in ten minutes)."""
 _MAX_DOUBLINGS = 16
+_GRAIN_S = 1e-3
+"""Less is no pause: a sleep may end a rounding error too early."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +63,7 @@ class ProviderGate:
         """Returns the state of the breaker."""
         if not self._is_open:
             return "closed"
-        return "open" if now < self._resume_at else "half-open"
+        return "open" if self.wait_s(now) else "half-open"
 
     def open_for_s(self, now: float) -> float | None:
         """Returns for how long the breaker has not been closed, seconds; None while it is."""
@@ -69,11 +71,12 @@ class ProviderGate:
 
     def wait_s(self, now: float) -> float:
         """Returns the seconds until a request may go, as far as that is a matter of time."""
-        return max(0.0, self._resume_at - now)
+        rest_s = self._resume_at - now
+        return rest_s if rest_s > _GRAIN_S else 0.0
 
     def begin(self, now: float) -> Ticket | None:
         """Returns permission for a request; None if it must not go now."""
-        if now < self._resume_at or self.has_probe:
+        if self.wait_s(now) or self.has_probe:
             return None
         self.has_probe = self._is_open
         return Ticket(self._round, is_probe=self._is_open)

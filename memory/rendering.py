@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from memory.payloads import (
         HitPayload,
         ListItem,
+        ModelCallsPayload,
         SearchPayload,
         ShowPayload,
         Source,
@@ -120,6 +121,7 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
     if status["state"] != "stopped":
         yield f"- pending: {_count(status['pending'], 'file')}"
         yield f"- embedded since the start: {_count(status['embedded_inputs'], 'text')}"
+    yield from _model_lines(status["model_calls"])
     if status["state"] == "ready":
         yield f"- scores: {'not ' if status['threshold'] is None else ''}calibrated"
     if status["state"] != "starting":
@@ -134,6 +136,27 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
         yield f"- skipped: `{sanitize_path(skipped['path'])}`: {reason}"
     for actor in status["actors"]:
         yield f"- actor {actor['name']}: {actor['state']}, pid {actor['pid']}"
+
+
+def _model_lines(calls: ModelCallsPayload) -> Iterator[str]:
+    """Yields what a provider costs and what is wrong with it, if there is something to say."""
+    failed = ", ".join(f"{number:,} {kind}" for kind, number in calls["failures"].items())
+    if calls["billed_tokens"] or calls["cost"] is not None or failed:
+        parts = [_count(calls["requests"], "request")]
+        parts += [f"{calls['billed_tokens']:,} tokens billed"] * bool(calls["billed_tokens"])
+        parts += [f"cost {calls['cost']:.4f}"] if calls["cost"] is not None else []
+        parts += [f"failed: {failed}"] * bool(failed)
+        yield f"- calls: {', '.join(parts)}"
+    if calls["token_budget"] is not None:
+        yield f"- budget: {calls['token_room'] or 0:,} of {calls['token_budget']:,} tokens left"
+    if calls["breaker"] != "closed":
+        reason = sanitize_cell(calls["last_error"])
+        yield f"- provider does not work, search has no vectors: {reason}; it is asked again"
+    if calls["refused_texts"]:
+        yield f"- refused by the provider: {_count(calls['refused_texts'], 'text')}"
+    if calls["learned_limits"] is not None:
+        texts, tokens = calls["learned_limits"]
+        yield f"- provider takes less than it promises: {texts:,} texts, {tokens:,} tokens at once"
 
 
 def _on_disk(status: StatusPayload) -> str:

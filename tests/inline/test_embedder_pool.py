@@ -87,9 +87,7 @@ def pool_of(
     *workers: Worker, info: ModelInfo = INFO, options: PoolOptions | None = None
 ) -> tuple[InlineHandle, list[InlineHandle], FakeClock]:
     handles, clock = [InlineHandle(worker) for worker in workers], FakeClock()
-    pool = EmbedderPool(
-        info, options or PoolOptions(), *handles, clock=clock, rng=random.Random(7)
-    )
+    pool = EmbedderPool(info, options or PoolOptions(), *handles, clock=clock, rng=random.Random(7))
     return InlineHandle(pool), handles, clock
 
 
@@ -334,7 +332,6 @@ async def test_a_question_during_an_outage_fails_at_once():
     await clock.advance(60)
     with pytest.raises(ProviderUnavailable):
         await task
-    await pool.embed.remote(("probe",))if False else None
     worker.requests.clear()
     pool.shell._calls._gate._resume_at = clock.monotonic() + 30
 
@@ -350,7 +347,8 @@ async def test_what_was_embedded_before_an_outage_is_not_paid_for_again():
     pool, _handles, clock = pool_of(worker, info=info)
     worker.rule = lambda _texts: DOWN if len(worker.requests) > 2 else None
     task = pool.embed.remote(TEXTS[:30])
-    await clock.advance(60)
+    for _second in range(60):  # one request after the other
+        await clock.advance(1)
     with pytest.raises(ProviderUnavailable):
         await task
     worker.requests.clear()
@@ -445,7 +443,8 @@ async def test_limits_that_nobody_knew_are_learned(most: tuple[int, int]):
 
     assert (embedded.vectors == expected(texts)).all()
     assert learned is not None
-    assert learned[0] in {16, 20} or learned[1] <= most[1]
+    best = min(most[0], most[1] // 2)
+    assert best / 2 <= learned[0] <= best
     assert all(strict(request) is None for request in worker.requests)
 
 
@@ -471,8 +470,8 @@ async def test_a_used_up_budget_stops_files_and_lets_questions_through():
     status = await pool.status.remote()
     assert question.shape == (DIM,)
     assert caught.value.retry_after_s > 0
-    assert status.calls.billed_tokens == 2 * 30 + 2
-    assert status.calls.cost == pytest.approx(62 * 0.5 / 1e6)
+    assert status.calls.billed_tokens == 2 * 29 + 2
+    assert status.calls.cost == pytest.approx(60 * 0.5 / 1e6)
 
 
 async def test_calibration_prompts_wait_in_line_and_keep_their_order():
