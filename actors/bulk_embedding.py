@@ -299,7 +299,8 @@ class BulkEmbedding:
 
     async def _takes_anything(self) -> bool:
         try:
-            await self._calls.documents((CONTROL_TEXT,), self._count(CONTROL_TEXT))
+            rows = await self._calls.documents((CONTROL_TEXT,), self._count(CONTROL_TEXT))
         except (InputRejected, BadEmbedding):
             return False
+        self._dim = rows.shape[1]
         return True

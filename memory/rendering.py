@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from memory.payloads import (
+        FailedPayload,
         HitPayload,
         ListItem,
         ModelCallsPayload,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _SNIPPET_CHARACTERS = 300
 _HEADLINES_CHARACTERS = 300
+_MAX_NAMED = 5
 _MINUTE_S = 60
 _HOUR_S = 3600
 _DAY_S = 86_400
@@ -128,14 +130,26 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
         yield f"- on disk: {_on_disk(status)}"
     if status["disk_error"]:
         yield f"- disk: {sanitize_cell(status['disk_error'])}; it is tried again"
-    for failed in status["failed"]:
-        reason = sanitize_cell(failed["reason"])
-        yield f"- failed: `{sanitize_path(failed['path'])}` ({failed['stage']}): {reason}"
+    yield from _failed_lines(status["failed"])
     for skipped in status["skipped"]:
         reason = sanitize_cell(skipped["reason"])
         yield f"- skipped: `{sanitize_path(skipped['path'])}`: {reason}"
     for actor in status["actors"]:
         yield f"- actor {actor['name']}: {actor['state']}, pid {actor['pid']}"
+
+
+def _failed_lines(files: Sequence[FailedPayload]) -> Iterator[str]:
+    """Yields a line a file; of many that fail for one reason, the first few and a count."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for failed in files:
+        alike.setdefault((failed["stage"], failed["reason"]), []).append(failed["path"])
+    for (stage, why), paths in alike.items():
+        reason, named = sanitize_cell(why), paths[:_MAX_NAMED]
+        for path in named:
+            yield f"- failed: `{sanitize_path(path)}` ({stage}): {reason}"
+        if len(paths) > len(named):
+            more = _count(len(paths) - len(named), "more file")
+            yield f"- failed: {more} ({stage}): {reason}"
 
 
 def _model_lines(calls: ModelCallsPayload) -> Iterator[str]:

@@ -314,14 +314,14 @@ async def test_an_outage_of_an_hour_is_probed_by_one_request_at_a_time():
     """FAULTS 54."""
     worker = Worker(lambda _texts: DOWN)
     pool, clock = remote(worker)
-    for _second in range(360):
+    for _half_minute in range(120):
         tasks = [pool.embed.remote((text,)) for text in TEXTS[:6]]
-        await clock.advance(10)
+        await clock.advance(30)
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    # Full jitter below 60 s: a probe each 30 s on average, and callers come each 10 s.
+    # Callers come each 30 s, and a pause below 60 s is sometimes over by then.
     assert worker.most_at_once <= REMOTE.limits.max_concurrent
-    assert 3600 / MAX_DELAY_S <= len(worker.requests) <= 3600 / 15
+    assert 3600 / MAX_DELAY_S <= len(worker.requests) <= 120 + MAX_FAILURES
     assert len(pool.shell._bulk._waiting) == 0
 
 
@@ -428,7 +428,7 @@ async def test_a_provider_that_refuses_every_text_is_to_blame_itself(num_texts: 
 @pytest.mark.parametrize("most", [(16, 10_000), (256, 40)])
 async def test_limits_that_nobody_knew_are_learned(most: tuple[int, int]):
     """FAULTS 57."""
-    texts = tuple(f"text {number}" for number in range(256))
+    texts = tuple(f"text {number}" for number in range(128))
 
     def strict(sent: Sequence[str]) -> Exception | None:
         is_small = len(sent) <= most[0] and 2 * len(sent) <= most[1]

@@ -6,7 +6,7 @@ import pytest
 
 from memory.errors import InputRejected, ProviderRejected, ProviderUnavailable
 from memory.index_opening import open_or_create
-from memory.messages import Query
+from memory.messages import FileEvent, Query
 from tests.inline.conftest import FLUSH_S, INFO, RECONCILE_S, Pipe
 
 FIFTY = "# Fifty\n\nFirst paragraph.\n\n" + "\n\n".join(
@@ -378,6 +378,7 @@ async def test_one_section_that_the_provider_refuses_is_found_by_its_words(pipe:
     assert (await pipe.chunker.status.remote()).skipped == ()
 
 
+@pytest.mark.slow
 async def test_edits_during_an_outage_are_all_there_afterwards(pipe: Pipe, caplog):
     """FAULTS 54: old text answers meanwhile, memory is bounded, and the log is short."""
     pipe.write("note-0.md", "# Note\n\nThe old text.\n")
@@ -385,7 +386,7 @@ async def test_edits_during_an_outage_are_all_there_afterwards(pipe: Pipe, caplo
     pipe.worker.error = ProviderUnavailable("local", "status 503")
     for edit in range(12):
         pipe.write(f"note-{edit % 4}.md", f"# Note\n\nEdited as edit{edit}.\n")
-        await pipe.touched(f"note-{edit % 4}.md")
+        await pipe.chunker.notice.remote((FileEvent(f"note-{edit % 4}.md"),), False)
         await pipe.clock.advance(1)
     failed = (await pipe.chunker.status.remote()).failed
     old = (await pipe.keeper.search.remote(*_query("old text"))).hits

@@ -230,3 +230,18 @@ def test_status_tells_what_the_provider_costs_and_what_is_wrong_with_it():
         "- refused by the provider: 1 text",
         "- provider takes less than it promises: 128 texts, 150,000 tokens at once",
     ]
+
+
+def test_of_many_files_that_fail_for_one_reason_a_few_are_named():
+    def failed(path, reason):
+        return {"path": path, "stage": "embed", "reason": reason, "attempts": 1, "retry_at": 0.0}
+
+    status = blank_status("ready")
+    status["failed"] = [failed(f"{n}.md", "down") for n in range(8)] + [failed("x.md", "bad")]
+
+    lines = [line for line in status_markdown(status).splitlines() if "failed" in line]
+    assert lines == [
+        *(f"- failed: `{n}.md` (embed): down" for n in range(5)),
+        "- failed: 3 more files (embed): down",
+        "- failed: `x.md` (embed): bad",
+    ]
