@@ -138,16 +138,17 @@ class EmbedderPool:
         return embedded.vectors
 
     @ray.method
-    async def warm_up(self) -> int:
+    async def warm_up(self, needs_dimension: bool = True) -> int:  # noqa: FBT001, FBT002 - Ray passes it by position
         """Shows that the model can be used, and returns the dimension of its vectors.
 
-        A model that runs here is loaded by every worker; a provider is asked once.
+        A model that runs here is loaded by every worker. A provider is asked once, and only if the
+        dimension is needed, else 0 is returned: an index that fits costs no call (SPEC E5).
 
         Raises:
             EmbeddingError: it cannot.
         """
         if self._info.limits.max_concurrent:
-            return int((await self._ask(CONTROL_TEXT)).shape[0])
+            return int((await self._ask(CONTROL_TEXT)).shape[0]) if needs_dimension else 0
         answers = await asyncio.gather(
             *(
                 call(

@@ -95,7 +95,11 @@ class MemorySystem:
         """
         clock = SystemClock()
         report = await call(self.keeper.report.remote, clock=clock, deadline_s=START_DEADLINE_S)
-        dim = await call(self.pool.warm_up.remote, clock=clock, deadline_s=START_DEADLINE_S)
+        dim = await call(
+            lambda: self.pool.warm_up.remote(report.needs_probe),
+            clock=clock,
+            deadline_s=START_DEADLINE_S,
+        )
         if report.needs_probe:
             await call(
                 lambda: self.keeper.confirm_dimension.remote(dim),

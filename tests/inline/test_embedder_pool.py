@@ -232,14 +232,16 @@ async def test_a_question_without_an_answer_in_time_is_an_outage(monkeypatch):
         await pool.embed_query.remote("question")
 
 
-async def test_warming_up_loads_every_local_worker_and_asks_a_provider_once():
+async def test_warming_up_loads_every_local_worker_and_asks_a_provider_only_for_the_dimension():
     workers = (Worker(), Worker())
     local, _handles, _clock = pool_of(*workers)
     far, _clock = remote(asked := Worker())
 
     assert await local.warm_up.remote() == DIM
     assert [len(worker.model.queries) for worker in workers] == [1, 1]
-    assert await far.warm_up.remote() == DIM
+    assert await far.warm_up.remote(False) == 0
+    assert asked.requests == []
+    assert await far.warm_up.remote(True) == DIM
     assert len(asked.requests) == 1
 
 
