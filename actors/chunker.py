@@ -14,7 +14,7 @@ import ray
 
 from actors.applying import Applier
 from actors.building import ray_tasks
-from actors.indexing import FileIndexer, Indexed, Refused
+from actors.indexing import FileIndexer, Indexed
 from actors.loops import call, run_forever, spawn
 from actors.ray_config import BuilderOptions
 from actors.statuses import ChunkerStatus, FileIndexed
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from actors.building import Build
     from actors.embedder_pool import EmbedderPool
     from actors.index_keeper import IndexKeeper
+    from actors.indexing import Refused
     from actors.persister import Persister
     from memory.clock import Clock
     from memory.config import MemorySettings
@@ -123,6 +124,7 @@ class Chunker:
         self._skipped_by_scan: tuple[SkippedFile, ...] = ()
         self._activity: deque[FileIndexed] = deque(maxlen=ACTIVITY_LINES)
         self._num_activities = 0
+        self._embed_failure = ""
         self._tasks = (
             spawn("Chunker.reconcile", run_forever(self._reconcile_when_due, clock=self._clock)),
             *(
@@ -260,7 +262,12 @@ class Chunker:
         return None
 
     def _fail(self, work: Work, *, stage: str, reason: str, retry_after_s: float = 0.0) -> None:
-        logger.warning("%s: %s failed: %s", work.path, stage, reason)
+        # While the provider is away, every file fails for the same reason, which is said once.
+        is_news = stage != "embed" or reason != self._embed_failure
+        level = logging.WARNING if is_news else logging.DEBUG
+        logger.log(level, "%s: %s failed: %s", work.path, stage, reason)
+        if stage == "embed":
+            self._embed_failure = reason
         self._queue.failed(
             work.path,
             stage=stage,
@@ -272,7 +279,8 @@ class Chunker:
 
     async def _report(self, path: str, outcome: Indexed | Refused) -> None:
         self._refused.pop(path, None)
-        if isinstance(outcome, Refused):
+        self._embed_failure = ""
+        if outcome.skipped is not None:
             self._refused[path] = outcome.skipped
         result = outcome.result
         if result.num_added or result.num_removed:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 import ray
@@ -17,6 +19,16 @@ if TYPE_CHECKING:
     from memory.providers.base import Embedder, ModelInfo
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Vectors:
+    """Answer to one request."""
+
+    rows: NDArray[np.float32]
+    """Unit vectors, shape (n, dim), or (dim,) for a question."""
+    num_tokens: int = 0
+    """Tokens the provider charged for; 0 if it does not tell."""
+
+
 @final
 class EmbedderWorker:
     """Embeds what the pool hands it.
@@ -24,7 +36,8 @@ class EmbedderWorker:
     Owns: one model, loaded at the first call, so that a missing package is an answer and not a dead
     actor.
     Survives a crash: nothing; the pool repeats the request.
-    Ordering: batches one after the other; questions run beside them in the group ``query``.
+    Ordering: as many batches side by side as the composition root gives it threads, one for a
+    model that runs here; questions run beside them in the group ``query``.
     Called by: EmbedderPool.
     """
 
@@ -32,28 +45,31 @@ class EmbedderWorker:
         self._info = info
         self._access = access
         self._number = number
+        self._loading = threading.Lock()
         self._loaded: Embedder | None = None
 
     def __repr__(self) -> str:
         return f"Embedder-{self._number}"
 
     @ray.method
-    def embed(self, texts: tuple[str, ...]) -> NDArray[np.float32]:
-        """Returns one unit vector per text, shape (len(texts), dim), float32.
+    def embed(self, texts: tuple[str, ...]) -> Vectors:
+        """Returns one unit vector per text, of one request.
 
         Raises:
             EmbeddingError: the model cannot be loaded or gave no usable answer.
         """
-        return self._model().embed_documents(texts)
+        model = self._model()
+        return Vectors(model.embed_documents(texts), model.take_num_tokens())
 
     @ray.method(concurrency_group="query")
-    def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Returns the unit vector of a question, shape (dim,), float32.
+    def embed_query(self, text: str) -> Vectors:
+        """Returns the unit vector of a question.
 
         Raises:
             EmbeddingError: as for ``embed``.
         """
-        return self._model().embed_query(text)
+        model = self._model()
+        return Vectors(model.embed_query(text), model.take_num_tokens())
 
     @ray.method(concurrency_group="control")
     def ping(self) -> int:
@@ -61,6 +77,7 @@ class EmbedderWorker:
         return os.getpid()
 
     def _model(self) -> Embedder:
-        if self._loaded is None:
-            self._loaded = open_embedder(self._info, self._access)
-        return self._loaded
+        with self._loading:  # a batch and a question may both be the first call
+            if self._loaded is None:
+                self._loaded = open_embedder(self._info, self._access)
+            return self._loaded

@@ -4,140 +4,162 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-import numpy as np
 import ray
-from ray.exceptions import RayActorError
 
-from actors.loops import answer, call
+from actors.bulk_embedding import CONTROL_TEXT, BulkEmbedding
+from actors.loops import call
+from actors.model_calls import REQUEST_DEADLINE_S, ModelCalls
 from actors.statuses import PoolStatus
 from memory.clock import SystemClock
-from memory.errors import ProviderUnavailable
+from memory.errors import InputRejected
 from memory.providers.factory import token_counter
+from memory.recent import Recent
+from memory.spending import Spending
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
     from ray.actor import ActorProxy
 
     from actors.embedder import EmbedderWorker
     from memory.clock import Clock
+    from memory.messages import Embedded
     from memory.providers.base import ModelInfo
 
-MAX_UNIT = 8
-"""Most texts in one call to a worker: small enough that a lost call costs about a second."""
-UNIT_DEADLINE_S = 300.0
-QUERY_DEADLINE_S = 30.0
-WARM_UP_TEXT = "memory"
+MAX_REMEMBERED_QUESTIONS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class PoolOptions:
+    """What a pool may cost."""
+
+    token_budget: int | None = None
+    """Most tokens to spend; None for no limit."""
+    price_per_million_tokens: float | None = None
 
 
 @final
 class EmbedderPool:
     """Spreads texts over the workers; questions never queue behind bulk work.
 
-    Owns: the list of idle workers and the counters.
+    Owns: the texts that wait, the gate to the provider, and the counters.
     Survives a crash: nothing; whoever waited asks again.
-    Ordering: none between requests; the rows of one answer follow its texts. Requests may run at
-    the same time, and each worker has at most one batch in flight.
+    Ordering: none between requests; the rows of one answer follow its texts. Over all workers there
+    are at most as many bulk requests in flight as the provider takes, one a worker for a model that
+    runs here; questions go beside them.
     Called by: Chunker (bulk), ContextProvider (questions).
     """
 
     def __init__(
         self,
         info: ModelInfo,
+        options: PoolOptions,
         *workers: ActorProxy[EmbedderWorker],
         clock: Clock | None = None,
+        rng: random.Random | None = None,
     ) -> None:
         self._info = info
         self._workers = workers
         self._clock = clock or SystemClock()
         self._count_tokens = token_counter(info)
-        self._idle: asyncio.Queue[ActorProxy[EmbedderWorker]] = asyncio.Queue()
-        for worker in workers:
-            self._idle.put_nowait(worker)
-        self._num_embedded = self._num_tokens = self._num_queries = self._num_waiting = 0
-        self._turn = 0
+        self._spending = Spending(options.token_budget, options.price_per_million_tokens)
+        self._calls = ModelCalls(
+            info.provider,
+            workers,
+            self._spending,
+            clock=self._clock,
+            rng=rng or random.Random(),  # noqa: S311 - jitter, not a secret
+        )
+        self._bulk = BulkEmbedding(
+            info,
+            self._calls,
+            self._spending,
+            count=self._count_tokens,
+            num_workers=len(workers),
+            clock=self._clock,
+        )
+        self._questions: Recent[str, NDArray[np.float32]] = Recent(MAX_REMEMBERED_QUESTIONS)
+        self._asking: dict[str, asyncio.Task[NDArray[np.float32]]] = {}
+        self._num_queries = 0
 
     def __repr__(self) -> str:
         return "EmbedderPool"
 
     @ray.method
-    async def embed(self, texts: tuple[str, ...]) -> NDArray[np.float32]:
-        """Returns one unit vector per text, shape (len(texts), dim), float32.
+    async def embed(self, texts: tuple[str, ...]) -> Embedded:
+        """Returns one row per text; texts that the provider refuses have a row of zeros.
+
+        Waits while the provider wants a pause. While it is away, callers are told at once.
 
         Raises:
-            EmbeddingError: the provider refused a text, or no worker could be reached in time.
+            ProviderUnavailable: no vectors for now; ``retry_after_s`` says when to come again.
         """
-        self._num_waiting += len(texts)
-        try:
-            answers = await asyncio.gather(
-                *(self._embed_unit(unit) for unit in units(texts, len(self._workers))),
-                return_exceptions=True,
-            )
-        finally:
-            self._num_waiting -= len(texts)
-        vectors: list[NDArray[np.float32]] = []
-        for rows in answers:
-            if isinstance(rows, BaseException):
-                raise rows
-            vectors.append(rows)
-        return np.concatenate(vectors) if vectors else np.empty((0, self._info.dim), np.float32)
+        return await self._bulk.embed(texts)
 
     @ray.method
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """Returns the unit vector of a question, shape (dim,), float32.
 
+        Asked again or by two at the same time, it costs one request.
+
         Raises:
-            EmbeddingError: the provider refused it, or no worker could be reached in time.
+            EmbeddingError: the provider refused it, is away, or no worker could be reached in time.
         """
         self._num_queries += 1
-        return await self._embed_question(text)
+        known = self._questions.get(text)
+        if known is not None:
+            return known
+        asking = self._asking.get(text)
+        if asking is None:
+            asking = asyncio.get_running_loop().create_task(self._ask(text))
+            self._asking[text] = asking
+            asking.add_done_callback(lambda task: self._asked(text, task))
+        return await asyncio.shield(asking)
 
     @ray.method
     async def embed_queries(self, texts: tuple[str, ...]) -> NDArray[np.float32]:
         """Returns the unit vectors of texts that nobody waits for, as if each was a question.
 
-        One after another on each worker, so that a real question waits for one of them at most.
+        They wait in line with the texts of files.
 
         Returns:
             Shape (len(texts), dim), float32.
 
         Raises:
-            EmbeddingError: see ``embed_query``.
+            EmbeddingError: the provider is away, or refuses one of them.
         """
-        rest = iter(enumerate(texts))
-        vectors: dict[int, NDArray[np.float32]] = {}
-
-        async def take_turns() -> None:
-            for number, text in rest:
-                vectors[number] = await self._embed_question(text)
-
-        turns = [asyncio.ensure_future(take_turns()) for _worker in self._workers]
-        try:
-            await asyncio.gather(*turns)
-        finally:
-            for turn in turns:
-                turn.cancel()
-        return np.stack([vectors[number] for number in range(len(texts))])
+        embedded = await self._bulk.embed(texts, is_query=True)
+        if embedded.refused:
+            raise InputRejected(self._info.provider, embedded.refused[0][1])
+        return embedded.vectors
 
     @ray.method
-    async def warm_up(self) -> int:
-        """Loads the model on every worker and returns the dimension of its vectors.
+    async def warm_up(self, needs_dimension: bool = True) -> int:  # noqa: FBT001, FBT002 - Ray passes it by position
+        """Shows that the model can be used, and returns the dimension of its vectors.
+
+        A model that runs here is loaded by every worker. A provider is asked once, and only if the
+        dimension is needed, else 0 is returned: an index that fits costs no call (SPEC E5).
 
         Raises:
-            EmbeddingError: a worker cannot use the model.
+            EmbeddingError: it cannot.
         """
+        if self._info.limits.max_concurrent:
+            return int((await self._ask(CONTROL_TEXT)).shape[0]) if needs_dimension else 0
         answers = await asyncio.gather(
             *(
                 call(
-                    lambda worker=worker: worker.embed_query.remote(WARM_UP_TEXT),  # type: ignore[misc]
+                    lambda worker=worker: worker.embed_query.remote(CONTROL_TEXT),  # type: ignore[misc]
                     clock=self._clock,
-                    deadline_s=UNIT_DEADLINE_S,
+                    deadline_s=REQUEST_DEADLINE_S,
                 )
                 for worker in self._workers
             )
         )
-        return int(answers[0].shape[0])
+        return int(answers[0].rows.shape[0])
 
     @ray.method
     async def status(self) -> PoolStatus:
@@ -145,10 +167,15 @@ class EmbedderPool:
         return PoolStatus(
             pid=os.getpid(),
             num_workers=len(self._workers),
-            num_embedded=self._num_embedded,
-            num_tokens=self._num_tokens,
+            num_embedded=self._bulk.num_embedded,
+            num_tokens=self._bulk.num_tokens,
             num_queries=self._num_queries,
-            num_waiting=self._num_waiting,
+            num_waiting=self._bulk.num_waiting,
+            calls=self._calls.status(),
+            num_quarantined=len(self._bulk.quarantine),
+            learned_limits=self._bulk.limits.saved() if self._bulk.limits.is_learned else None,
+            token_budget=self._spending.token_budget,
+            token_room=self._spending.room,
         )
 
     @ray.method
@@ -156,36 +183,12 @@ class EmbedderPool:
         """Returns the process id."""
         return os.getpid()
 
-    async def _embed_question(self, text: str) -> NDArray[np.float32]:
-        last_error: RayActorError | None = None
-        self._turn += 1
-        for offset in range(len(self._workers)):
-            worker = self._workers[(self._turn + offset) % len(self._workers)]
-            try:
-                async with asyncio.timeout(QUERY_DEADLINE_S):
-                    return await answer(worker.embed_query.remote(text))
-            except RayActorError as error:
-                last_error = error
-        reason = f"no embedder is reachable ({type(last_error).__name__})"
-        raise ProviderUnavailable(self._info.provider, reason)
+    def _asked(self, text: str, task: asyncio.Task[NDArray[np.float32]]) -> None:
+        del self._asking[text]
+        if not task.cancelled():
+            task.exception()  # marks it as seen: perhaps nobody waits any more
 
-    async def _embed_unit(self, unit: tuple[str, ...]) -> NDArray[np.float32]:
-        worker = await self._idle.get()
-        try:
-            vectors = await call(
-                lambda: worker.embed.remote(unit), clock=self._clock, deadline_s=UNIT_DEADLINE_S
-            )
-        except TimeoutError:
-            reason = f"no answer for {len(unit)} texts in {UNIT_DEADLINE_S:.0f} s"
-            raise ProviderUnavailable(self._info.provider, reason) from None
-        finally:
-            self._idle.put_nowait(worker)
-        self._num_embedded += len(unit)
-        self._num_tokens += sum(self._count_tokens(text) for text in unit)
-        return vectors
-
-
-def units(texts: tuple[str, ...], num_workers: int) -> list[tuple[str, ...]]:
-    """Cuts texts into calls so that a short request still uses every worker."""
-    size = max(1, min(MAX_UNIT, -(-len(texts) // num_workers)))
-    return [texts[start : start + size] for start in range(0, len(texts), size)]
+    async def _ask(self, text: str) -> NDArray[np.float32]:
+        vector = await self._calls.question(text, self._count_tokens(text))
+        self._questions.put(text, vector)
+        return vector

@@ -20,6 +20,7 @@ from memory.embedding_input import compose
 from memory.errors import StaleUpdate
 from memory.markdown import parse_file
 from memory.messages import FileUpdate, SkippedFile
+from memory.recent import Recent
 from memory.workspace import Gone, SourceFile
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ MAX_PLANS = 5
 MAX_TEXTS = 256
 """Most texts in one request to the pool."""
 EMBED_DEADLINE_S = 3600.0
+MAX_REFUSALS = 1_024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +53,7 @@ class Prepared:
     claimed: Sequence[Chunk] = ()
     """Chunks that were embedded for it."""
     skipped: SkippedFile | None = None
-    """Why a file that is there is removed."""
+    """Why a file that is there is removed, or has sections without a vector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class Indexed:
     result: ApplyResult
     num_embedded: int
     removed: bool
+    skipped: SkippedFile | None = None
+    """Why some of its sections have no vector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,8 @@ class FileIndexer:
         self._applier = applier
         self._clock = clock
         self._claims = VectorClaims()
+        self._refusals: Recent[str, str] = Recent(MAX_REFUSALS)
+        """Why the provider refuses a text, by content hash."""
 
     async def prepare(self, path: str, raw_path: str) -> Prepared:
         """Returns what the disk shows, with the vectors that the index lacks.
@@ -138,9 +144,9 @@ class FileIndexer:
             except StaleUpdate as error:
                 stale = error
             else:
-                if prepared.skipped is not None:
+                if prepared.skipped is not None and update.parsed is None:
                     return Refused(result, prepared.skipped)
-                return Indexed(result, len(claimed), removed=update.parsed is None)
+                return Indexed(result, len(claimed), update.parsed is None, prepared.skipped)
             finally:
                 self._claims.release(claimed)
             assert update.parsed is not None  # noqa: S101 - a removal needs no vector
@@ -156,7 +162,16 @@ class FileIndexer:
         vectors, claimed = await self._claims.embed(delta.missing, self._embed)
         hashes = tuple(chunk.content_hash for chunk in delta.missing)
         update = FileUpdate(parsed.path, parsed, hashes, vectors)
-        return Prepared(update, is_new=delta.is_new, claimed=claimed)
+        return Prepared(update, delta.is_new, claimed, self._without_vector(parsed))
+
+    def _without_vector(self, parsed: ParsedFile) -> SkippedFile | None:
+        """Returns what is to be said of sections that the provider refuses; None if none is."""
+        reasons = [self._refusals.get(chunk.content_hash) for chunk in parsed.chunks]
+        refused = [reason for reason in reasons if reason is not None]
+        if not refused:
+            return None
+        number = f"{len(refused)} of {len(reasons)} sections found by words alone"
+        return SkippedFile(parsed.path, f"{number}, the provider refuses them: {refused[0]}")
 
     async def _embed(self, chunks: Sequence[Chunk]) -> NDArray[np.float32]:
         blocks = [
@@ -170,11 +185,13 @@ class FileIndexer:
     async def _embed_batch(self, chunks: Sequence[Chunk], *, is_all: bool) -> NDArray[np.float32]:
         """Embeds some chunks; what is not the whole file is kept, so that no kill loses it."""
         texts = tuple(compose(chunk, self._limits) for chunk in chunks)
-        block = await call(
+        answer = await call(
             lambda: self._pool.embed.remote(texts), clock=self._clock, deadline_s=EMBED_DEADLINE_S
         )
+        block, hashes = answer.vectors, tuple(chunk.content_hash for chunk in chunks)
+        for number, reason in answer.refused:
+            self._refusals.put(hashes[number], reason)
         if not is_all:
-            hashes = tuple(chunk.content_hash for chunk in chunks)
             await call(
                 lambda: self._keeper.keep.remote(hashes, block),
                 clock=self._clock,

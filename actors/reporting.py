@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from actors.system import MemorySystem
     from memory.clock import Clock
     from memory.messages import IndexStatus
-    from memory.payloads import State, StatusPayload
+    from memory.payloads import ModelCallsPayload, State, StatusPayload
     from memory.providers.base import ModelInfo
 
 ANSWER_DEADLINE_S = 3.0
@@ -123,11 +123,31 @@ class Reporter:
         if self._pool is not None:
             status["embedded_inputs"] = self._embedded_before + self._pool.num_embedded
             status["tokens"] = self._tokens_before + self._pool.num_tokens
+            status["model_calls"] = _model_calls(self._pool)
         if self._watcher is not None:
             status["last_event_age_s"] = self._age(self._watcher.last_event_at)
 
     def _age(self, unix_time: float) -> float | None:
         return max(0.0, self._clock.time() - unix_time) if unix_time else None
+
+
+def _model_calls(pool: PoolStatus) -> ModelCallsPayload:
+    calls = pool.calls
+    return {
+        "requests": calls.num_requests,
+        "failures": dict(calls.num_failures),
+        "in_flight": calls.num_in_flight,
+        "billed_tokens": calls.billed_tokens,
+        "cost": calls.cost,
+        "breaker": calls.breaker,
+        "breaker_since": calls.breaker_since or None,
+        "retry_at": calls.retry_at or None,
+        "last_error": calls.last_error,
+        "refused_texts": pool.num_quarantined,
+        "learned_limits": pool.learned_limits,
+        "token_budget": pool.token_budget,
+        "token_room": pool.token_room,
+    }
 
 
 async def _latest(answer: Awaitable[T], last: T | None) -> T | None:

@@ -20,7 +20,7 @@ from actors.reporting import Reporter
 from actors.system import start
 from memory.clock import SystemClock
 from memory.embedding_config import configured_model
-from memory.errors import ConfigError, EmbeddingError
+from memory.errors import ConfigError, EmbeddingError, ProviderUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -136,6 +136,9 @@ class Service:
         try:
             if found := await self._system.confirm_model():
                 self._console.say(found)
+        except ProviderUnavailable as error:
+            self._console.say(f"{error}; {again}")
+            return False
         except (ConfigError, EmbeddingError) as error:
             self._console.say(str(error))
             self._exit_code = 1

@@ -6,11 +6,12 @@ them into the status of the system.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from memory.messages import FileFailed, SkippedFile
+    from memory.provider_gate import BreakerState
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,27 @@ class ChunkerStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelCallsStatus:
+    """What the EmbedderPool tells about its requests to the provider since it started."""
+
+    num_requests: int = 0
+    num_failures: tuple[tuple[str, int], ...] = ()
+    """Requests without usable vectors by kind, sorted."""
+    num_in_flight: int = 0
+    billed_tokens: int = 0
+    """Tokens the provider says it charges for; 0 if it does not tell."""
+    cost: float | None = None
+    """Price of all tokens; None without a price."""
+    breaker: BreakerState = "closed"
+    breaker_since: float = 0.0
+    """Unix time since when the breaker is not closed, seconds; 0 while it is."""
+    retry_at: float = 0.0
+    """Unix time of the next request at the earliest, seconds; 0 if the last one was answered."""
+    last_error: str = ""
+    """Of the last request that failed; may be over."""
+
+
+@dataclass(frozen=True, slots=True)
 class PoolStatus:
     """Report of the EmbedderPool."""
 
@@ -78,6 +100,14 @@ class PoolStatus:
     num_queries: int
     num_waiting: int
     """Texts not answered yet."""
+    calls: ModelCallsStatus = field(default_factory=ModelCallsStatus)
+    num_quarantined: int = 0
+    """Texts that were refused and are not sent again."""
+    learned_limits: tuple[int, int] | None = None
+    """Most texts and most tokens of a request; None if the provider takes what it promises."""
+    token_budget: int | None = None
+    token_room: int | None = None
+    """Tokens of the budget that are left."""
 
 
 @dataclass(frozen=True, slots=True)

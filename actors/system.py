@@ -21,7 +21,7 @@ from actors.chunker import Chunker, ChunkerOptions
 from actors.cluster import namespace_of
 from actors.context_provider import ContextProvider
 from actors.embedder import EmbedderWorker
-from actors.embedder_pool import EmbedderPool
+from actors.embedder_pool import EmbedderPool, PoolOptions
 from actors.event_emitter import EventEmitter
 from actors.index_keeper import IndexKeeper
 from actors.logs import RAY_LOG_NAME
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from actors.roster import Pingable
     from memory.config import Settings
     from memory.locations import Locations
+    from memory.providers.base import ModelInfo
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +95,11 @@ class MemorySystem:
         """
         clock = SystemClock()
         report = await call(self.keeper.report.remote, clock=clock, deadline_s=START_DEADLINE_S)
-        dim = await call(self.pool.warm_up.remote, clock=clock, deadline_s=START_DEADLINE_S)
+        dim = await call(
+            lambda: self.pool.warm_up.remote(report.needs_probe),
+            clock=clock,
+            deadline_s=START_DEADLINE_S,
+        )
         if report.needs_probe:
             await call(
                 lambda: self.keeper.confirm_dimension.remote(dim),
@@ -164,11 +169,12 @@ def start(settings: Settings, locations: Locations, config: RayConfig) -> Memory
             f"Embedder-{n}",
             actors.embedder,
             (info, n, access),
-            concurrency_groups={"query": 1, "control": 1},
+            **_threads(info, config.embedder.num_workers()),
         )
         for n in range(config.embedder.num_workers())
     )
-    pool = create(EmbedderPool, "EmbedderPool", actors.embedder_pool, (info, *workers))
+    prices = PoolOptions(memory.embeddings.token_budget, memory.embeddings.price_per_million_tokens)
+    pool = create(EmbedderPool, "EmbedderPool", actors.embedder_pool, (info, prices, *workers))
     keeper = create(
         IndexKeeper,
         "IndexKeeper",
@@ -200,6 +206,17 @@ def start(settings: Settings, locations: Locations, config: RayConfig) -> Memory
         ),
         arguments=tuple(factory.arguments),
     )
+
+
+def _threads(info: ModelInfo, num_workers: int) -> dict[str, object]:
+    """Returns how much a worker does at once: one batch, or its part of what the provider takes.
+
+    The queries of a calibration share their group with questions, which must not wait for them.
+    """
+    batches = -(-info.limits.max_concurrent // num_workers)
+    questions = batches + MAX_ANSWERS_AT_ONCE if batches else 1
+    groups = {"query": questions, "control": 1}
+    return {"max_concurrency": max(1, batches), "concurrency_groups": groups}
 
 
 class _ActorFactory:

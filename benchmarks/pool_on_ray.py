@@ -25,9 +25,9 @@ def running(info: ModelInfo) -> Iterator[Callable[[Sequence[str]], NDArray[np.fl
         import ray
 
         from actors.embedder import EmbedderWorker
-        from actors.embedder_pool import EmbedderPool
+        from actors.embedder_pool import EmbedderPool, PoolOptions
 
         remote = ray.remote(num_cpus=0, concurrency_groups={"query": 1, "control": 1})
         worker = remote(EmbedderWorker).remote(info, 0)
-        pool = ray.remote(num_cpus=0)(EmbedderPool).remote(info, worker)
-        yield lambda texts: ray.get(pool.embed.remote(tuple(texts)), timeout=DEADLINE_S)
+        pool = ray.remote(num_cpus=0)(EmbedderPool).remote(info, PoolOptions(), worker)
+        yield lambda texts: ray.get(pool.embed.remote(tuple(texts)), timeout=DEADLINE_S).vectors

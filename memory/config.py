@@ -163,6 +163,8 @@ class EmbeddingsSettings(Group):
 
     provider: str | None = None
     model: str | None = Field(default_factory=_default_model)
+    price_per_million_tokens: float | None = Field(default=None, ge=0)
+    token_budget: int | None = Field(default=None, ge=1)
 
 
 class HybridWeights(Group):

@@ -47,7 +47,7 @@ class FileStamp:
 
 @dataclass(frozen=True, slots=True)
 class SkippedFile:
-    """A file of the workspace that is not indexed, and why."""
+    """A file of the workspace that is not indexed, or not with all its vectors, and why."""
 
     path: str
     """Printable path: undecodable bytes are shown as replacement characters."""
@@ -136,7 +136,8 @@ class FileUpdate:
     hashes: tuple[str, ...] = ()
     """Content hashes of the rows of ``vectors``."""
     vectors: NDArray[np.float32] = field(default_factory=_no_vectors)
-    """Embeddings, shape (len(hashes), dim), float32, unit norm."""
+    """Embeddings, shape (len(hashes), dim), float32, unit norm; zero for a text that the provider
+    refuses, which is then found by its words alone."""
 
     def __post_init__(self) -> None:
         """Checks that vectors and hashes fit together and are finite."""
@@ -148,6 +149,16 @@ class FileUpdate:
         if not np.isfinite(self.vectors).all():
             msg = "vectors hold a value that is not finite"
             raise ValueError(msg)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Embedded:
+    """What became of texts that were to be embedded."""
+
+    vectors: NDArray[np.float32]
+    """Shape (n, dim), float32, unit norm; zero for a refused text."""
+    refused: tuple[tuple[int, str], ...] = ()
+    """Position of each refused text, and why."""
 
 
 @dataclass(frozen=True, slots=True)

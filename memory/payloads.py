@@ -121,6 +121,32 @@ class EmbeddingPayload(TypedDict):
     dimension: int
 
 
+class ModelCallsPayload(TypedDict):
+    """Requests to the provider of the embeddings since its pool started."""
+
+    requests: int
+    failures: dict[str, int]
+    """Requests without usable vectors, by kind."""
+    in_flight: int
+    billed_tokens: int
+    """Tokens the provider says it charges for; 0 if it does not tell."""
+    cost: float | None
+    """Price of all tokens; null without ``pricePerMillionTokens``."""
+    breaker: Literal["closed", "open", "half-open"]
+    breaker_since: float | None
+    """Unix time since when the provider does not work, seconds; null while it does."""
+    retry_at: float | None
+    """Unix time of the next request at the earliest; null if the last one was answered."""
+    last_error: str
+    refused_texts: int
+    """Texts that are not sent again, because the provider refuses them."""
+    learned_limits: tuple[int, int] | None
+    """Most texts and tokens of a request; null if the provider takes what it promises."""
+    token_budget: int | None
+    token_room: int | None
+    """Tokens of the budget that are left."""
+
+
 class ActorPayload(TypedDict):
     """One actor of the running daemon."""
 
@@ -144,6 +170,7 @@ class StatusPayload(TypedDict):
     embedded_inputs: int
     """Texts sent to the model since the daemon started."""
     tokens: int
+    model_calls: ModelCallsPayload
     generation: int
     snapshot_age_s: float | None
     """Seconds since the index was written to disk; None if it never was."""
@@ -250,6 +277,21 @@ def blank_status(state: State) -> StatusPayload:
         "embedding": {"provider": "", "model": "", "dimension": 0},
         "embedded_inputs": 0,
         "tokens": 0,
+        "model_calls": {
+            "requests": 0,
+            "failures": {},
+            "in_flight": 0,
+            "billed_tokens": 0,
+            "cost": None,
+            "breaker": "closed",
+            "breaker_since": None,
+            "retry_at": None,
+            "last_error": "",
+            "refused_texts": 0,
+            "learned_limits": None,
+            "token_budget": None,
+            "token_room": None,
+        },
         "generation": 0,
         "snapshot_age_s": None,
         "journal_bytes": 0,

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from memory.payloads import (
+        FailedPayload,
         HitPayload,
         ListItem,
+        ModelCallsPayload,
         SearchPayload,
         ShowPayload,
         Source,
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 _SNIPPET_CHARACTERS = 300
 _HEADLINES_CHARACTERS = 300
+_MAX_NAMED = 5
 _MINUTE_S = 60
 _HOUR_S = 3600
 _DAY_S = 86_400
@@ -120,20 +123,54 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
     if status["state"] != "stopped":
         yield f"- pending: {_count(status['pending'], 'file')}"
         yield f"- embedded since the start: {_count(status['embedded_inputs'], 'text')}"
+    yield from _model_lines(status["model_calls"])
     if status["state"] == "ready":
         yield f"- scores: {'not ' if status['threshold'] is None else ''}calibrated"
     if status["state"] != "starting":
         yield f"- on disk: {_on_disk(status)}"
     if status["disk_error"]:
         yield f"- disk: {sanitize_cell(status['disk_error'])}; it is tried again"
-    for failed in status["failed"]:
-        reason = sanitize_cell(failed["reason"])
-        yield f"- failed: `{sanitize_path(failed['path'])}` ({failed['stage']}): {reason}"
+    yield from _failed_lines(status["failed"])
     for skipped in status["skipped"]:
         reason = sanitize_cell(skipped["reason"])
         yield f"- skipped: `{sanitize_path(skipped['path'])}`: {reason}"
     for actor in status["actors"]:
         yield f"- actor {actor['name']}: {actor['state']}, pid {actor['pid']}"
+
+
+def _failed_lines(files: Sequence[FailedPayload]) -> Iterator[str]:
+    """Yields a line a file; of many that fail for one reason, the first few and a count."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for failed in files:
+        alike.setdefault((failed["stage"], failed["reason"]), []).append(failed["path"])
+    for (stage, why), paths in alike.items():
+        reason, named = sanitize_cell(why), paths[:_MAX_NAMED]
+        for path in named:
+            yield f"- failed: `{sanitize_path(path)}` ({stage}): {reason}"
+        if len(paths) > len(named):
+            more = _count(len(paths) - len(named), "more file")
+            yield f"- failed: {more} ({stage}): {reason}"
+
+
+def _model_lines(calls: ModelCallsPayload) -> Iterator[str]:
+    """Yields what a provider costs and what is wrong with it, if there is something to say."""
+    failed = ", ".join(f"{number:,} {kind}" for kind, number in calls["failures"].items())
+    if calls["billed_tokens"] or calls["cost"] is not None or failed:
+        parts = [_count(calls["requests"], "request")]
+        parts += [f"{calls['billed_tokens']:,} tokens billed"] * bool(calls["billed_tokens"])
+        parts += [f"cost {calls['cost']:.4f}"] if calls["cost"] is not None else []
+        parts += [f"failed: {failed}"] * bool(failed)
+        yield f"- calls: {', '.join(parts)}"
+    if calls["token_budget"] is not None:
+        yield f"- budget: {calls['token_room'] or 0:,} of {calls['token_budget']:,} tokens left"
+    if calls["breaker"] != "closed":
+        reason = sanitize_cell(calls["last_error"])
+        yield f"- provider does not work, search has no vectors: {reason}; it is asked again"
+    if calls["refused_texts"]:
+        yield f"- refused by the provider: {_count(calls['refused_texts'], 'text')}"
+    if calls["learned_limits"] is not None:
+        texts, tokens = calls["learned_limits"]
+        yield f"- provider takes less than it promises: {texts:,} texts, {tokens:,} tokens at once"
 
 
 def _on_disk(status: StatusPayload) -> str:

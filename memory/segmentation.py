@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING
 from unicodedata import is_normalized
 
@@ -102,10 +101,19 @@ def characters(run: str) -> tuple[Sequence[int], Sequence[str]]:
     """Returns the user-perceived characters of a run without spaces.
 
     Returns:
-        The n + 1 borders between them, as offsets in the run, and the n characters, folded.
+        The n + 1 borders between them, as offsets in the run, and the n characters, folded. What
+        is folded to nothing, as a soft hyphen, belongs to the character before it.
     """
     if _PLAIN_RUN.fullmatch(run) and is_normalized("NFKC", run):
         # Each code point is a character by itself: nearly all Chinese, Japanese and Korean text.
         return range(len(run) + 1), run
-    borders = [0, *(match.end() for match in _CLUSTER.finditer(run))]
-    return borders, [_folded_cluster(run[start:end]) for start, end in pairwise(borders)]
+    borders, folded = [0], list[str]()
+    for match in _CLUSTER.finditer(run):
+        cluster = _folded_cluster(match[0])
+        if not folded or (cluster and folded[-1]):
+            borders.append(match.end())
+            folded.append(cluster)
+        else:
+            borders[-1] = match.end()
+            folded[-1] += cluster
+    return borders, folded

@@ -10,7 +10,8 @@ import pytest
 
 from actors.chunker import Chunker, ChunkerOptions
 from actors.context_provider import ContextProvider
-from actors.embedder_pool import EmbedderPool
+from actors.embedder import Vectors
+from actors.embedder_pool import EmbedderPool, PoolOptions
 from actors.event_emitter import EventEmitter
 from actors.index_keeper import IndexKeeper
 from actors.persister import Persister
@@ -47,12 +48,12 @@ class FakeWorker:
     def embed(self, texts: tuple[str, ...]) -> Any:
         if self.error is not None:
             raise self.error
-        return self.model.embed_documents(texts)
+        return Vectors(self.model.embed_documents(texts))
 
     def embed_query(self, text: str) -> Any:
         if self.error is not None:
             raise self.error
-        return self.model.embed_query(text)
+        return Vectors(self.model.embed_query(text))
 
 
 class FakeBuilder:
@@ -152,7 +153,7 @@ async def pipe(tmp_path: Path) -> AsyncIterator[Pipe]:
     )
     clock, worker, builder = FakeClock(), FakeWorker(), FakeBuilder()
     keeper = InlineHandle(IndexKeeper(settings, INFO, data, root))
-    pool = InlineHandle(EmbedderPool(INFO, InlineHandle(worker), clock=clock))
+    pool = InlineHandle(EmbedderPool(INFO, PoolOptions(), InlineHandle(worker), clock=clock))
     persister = InlineHandle(Persister(data, keeper, Debounce(FLUSH_S, 10 * FLUSH_S), clock))
     options = ChunkerOptions(root, settings.memory, INFO)
     chunker = InlineHandle(Chunker(options, keeper, pool, persister, clock, builder))

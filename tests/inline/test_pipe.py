@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from memory.errors import ProviderUnavailable
+from memory.errors import InputRejected, ProviderRejected, ProviderUnavailable
 from memory.index_opening import open_or_create
-from memory.messages import Query
+from memory.messages import FileEvent, Query
 from tests.inline.conftest import FLUSH_S, INFO, RECONCILE_S, Pipe
 
 FIFTY = "# Fifty\n\nFirst paragraph.\n\n" + "\n\n".join(
@@ -338,3 +338,89 @@ async def test_twelve_near_copies_take_one_row_of_the_table_and_all_are_found(pi
     assert len(paths) > 1
     assert sum("backup" in path for path in paths) == 1
     assert len({hit.path for hit in found.hits}) == 20
+
+
+async def test_one_section_that_the_provider_refuses_is_found_by_its_words(pipe: Pipe):
+    """FAULTS 58: its neighbours have vectors, the file is reported, a restart changes nothing."""
+    real = pipe.worker.embed
+
+    def refusing(texts: tuple[str, ...]):
+        if any("zebra" in text for text in texts):
+            raise InputRejected("local", "status 400")
+        return real(texts)
+
+    pipe.worker.embed = refusing  # type: ignore[method-assign]
+    pipe.write("a.md", "# A\n\nAlpha.\n\n## B\n\nA zebra.\n\n## C\n\nGamma.\n")
+    pipe.write("b.md", "# Other\n\nBeta.\n")
+    await pipe.settle()
+
+    status = await pipe.chunker.status.remote()
+    by_words = (await pipe.keeper.search.remote(*_query("zebra"))).hits
+    assert status.failed == ()
+    assert [(file.path, file.reason) for file in status.skipped] == [
+        (
+            "a.md",
+            "1 of 3 sections found by words alone, the provider refuses them: status 400",
+        )
+    ]
+    assert [hit.snippet for hit in by_words] == ["A zebra."]
+    assert await pipe.paths() == ["a.md", "b.md"]
+
+    pipe.restart_keeper()
+    vector = pipe.worker.model.embed_query(_text_of(pipe, "Gamma"))
+    hits = (await pipe.keeper.search.remote(Query("nothing like it", 5), vector)).hits
+    assert hits[0].snippet == "Gamma."
+    assert hits[0].vector_score > 0.99
+    assert all(hit.snippet != "A zebra." for hit in hits)
+
+    pipe.write("a.md", "# A\n\nAlpha.\n\n## B\n\nA horse.\n\n## C\n\nGamma.\n")
+    await pipe.touched("a.md")
+    assert (await pipe.chunker.status.remote()).skipped == ()
+
+
+@pytest.mark.slow
+async def test_edits_during_an_outage_are_all_there_afterwards(pipe: Pipe, caplog):
+    """FAULTS 54: old text answers meanwhile, memory is bounded, and the log is short."""
+    pipe.write("note-0.md", "# Note\n\nThe old text.\n")
+    await pipe.settle()
+    pipe.worker.error = ProviderUnavailable("local", "status 503")
+    for edit in range(12):
+        pipe.write(f"note-{edit % 4}.md", f"# Note\n\nEdited as edit{edit}.\n")
+        await pipe.chunker.notice.remote((FileEvent(f"note-{edit % 4}.md"),), False)
+        await pipe.clock.advance(1)
+    failed = (await pipe.chunker.status.remote()).failed
+    old = (await pipe.keeper.search.remote(*_query("old text"))).hits
+    warned = [record for record in caplog.records if "failed: local" in record.getMessage()]
+
+    assert {file.reason for file in failed} == {"local: status 503"}
+    assert [hit.snippet for hit in old] == ["The old text."]
+    assert (await pipe.pool.status.remote()).num_waiting <= 8
+    assert len(warned) == 1
+
+    pipe.worker.error = None
+    await pipe.clock.advance(120)
+
+    async def all_there() -> bool:
+        return len(await pipe.paths()) == 4 and not (await pipe.chunker.status.remote()).failed
+
+    await pipe.until(all_there)
+    for number in range(4):
+        (hit, *_) = (await pipe.keeper.search.remote(*_query(f"edit{8 + number}"))).hits
+        assert hit.path == f"note-{number}.md"
+
+
+async def test_a_refused_key_keeps_every_file_waiting_with_the_reason(pipe: Pipe):
+    """FAULTS 52."""
+    pipe.worker.error = ProviderRejected("local", "the key is refused (401)")
+    for number in range(12):
+        pipe.write(f"note-{number}.md", f"# Note\n\nText {number}.\n")
+    await pipe.settle()
+
+    status, pool = await pipe.chunker.status.remote(), await pipe.pool.status.remote()
+    assert {file.reason for file in status.failed} == {"local: the key is refused (401)"}
+    assert len(status.failed) == 12
+    assert pool.calls.num_requests == 1
+
+
+def _text_of(pipe: Pipe, words: str) -> str:
+    return next(text for text in pipe.worker.model.texts if words in text)

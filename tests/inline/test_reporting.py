@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from actors.reporting import Reporter
-from actors.statuses import ChunkerStatus, PersisterStatus, PoolStatus, WatcherStatus
+from actors.statuses import (
+    ChunkerStatus,
+    ModelCallsStatus,
+    PersisterStatus,
+    PoolStatus,
+    WatcherStatus,
+)
 from memory.messages import FileFailed, IndexStatus, SkippedFile
 from tests.doubles import FakeClock
 from tests.inline.conftest import INFO
@@ -147,3 +153,27 @@ async def test_a_restarted_pool_does_not_make_the_daemon_forget_what_was_embedde
     assert [status["embedded_inputs"] for status in statuses] == [11, 11]
     assert (last["embedded_inputs"], last["tokens"]) == (12, 118)
     assert asked.restarted() == [("EmbedderPool", 33)]
+
+
+async def test_the_status_tells_what_the_provider_did(system: System):
+    calls = ModelCallsStatus(
+        num_requests=9,
+        num_failures=(("rejected", 1), ("timeout", 2)),
+        billed_tokens=80,
+        breaker="open",
+        breaker_since=999_990.0,
+        retry_at=1_000_590.0,
+        last_error="far: the key is refused",
+    )
+    system.pool.shell.report = PoolStatus(3, 2, 10, 100, 0, 0, calls, 4, (8, 500), 1_000, 900)
+
+    told = (await reporter(system).status())["model_calls"]
+
+    assert told["failures"] == {"rejected": 1, "timeout": 2}
+    assert (told["breaker"], told["breaker_since"], told["retry_at"]) == (
+        "open",
+        999_990.0,
+        1_000_590.0,
+    )
+    assert (told["refused_texts"], told["learned_limits"]) == (4, (8, 500))
+    assert (told["token_budget"], told["token_room"]) == (1_000, 900)

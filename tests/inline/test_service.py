@@ -23,7 +23,7 @@ from actors.statuses import WatcherStatus
 from actors.system import MemorySystem
 from memory import storage
 from memory.daemon_client import ADDRESS_NAME
-from memory.errors import ProviderRejected, StoreError
+from memory.errors import ProviderRejected, ProviderUnavailable, StoreError
 from memory.locations import Locations
 from memory.reader import SnapshotReader
 from memory.snapshot import SNAPSHOT_NAME
@@ -182,6 +182,10 @@ async def test_a_full_disk_at_the_end_is_one_line_and_keeps_the_last_index(
     ("error", "line"),
     [
         (TimeoutError(), "memory: the model has not answered yet; it is asked again in 60 s"),
+        (
+            ProviderUnavailable("far", "status 503"),
+            "memory: far: status 503; it is asked again in 60 s",
+        ),
         (ZeroDivisionError("a detail for the log"), "memory: the model cannot be checked, see"),
     ],
 )

@@ -124,7 +124,14 @@ def test_empty_values_mean_the_defaults(load_text, text):
             "embeddings: {provder: local}",
             "embeddings.provder: unknown key, did you mean provider?",
         ),
-        ("embeddings: {zzz: 1}", "embeddings.zzz: unknown key, known are provider, model"),
+        (
+            "embeddings: {zzz: 1}",
+            (
+                "embeddings.zzz: unknown key, known are provider, model, pricePerMillionTokens,"
+                " tokenBudget"
+            ),
+        ),
+        ("embeddings: {tokenBudget: 0}", "embeddings.tokenBudget: 0 is less than 1"),
     ],
 )
 def test_a_wrong_value_or_key_is_one_line_with_its_place_and_remedy(complaints, line, complaint):

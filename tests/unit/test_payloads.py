@@ -105,6 +105,7 @@ def test_a_blank_status_knows_nothing_and_is_not_shared():
         "embedding",
         "embedded_inputs",
         "tokens",
+        "model_calls",
         "generation",
         "snapshot_age_s",
         "journal_bytes",

@@ -197,3 +197,51 @@ def test_status_says_whether_scores_are_calibrated():
     assert "- scores: not calibrated\n" in status_markdown(ready)
     assert "- scores: calibrated\n" in status_markdown(ready | {"threshold": 0.4})
     assert "scores" not in status_markdown(blank_status("stopped"))
+
+
+def test_status_tells_what_the_provider_costs_and_what_is_wrong_with_it():
+    status = blank_status("ready")
+    quiet = status_markdown(status)
+    status["model_calls"] |= {
+        "requests": 1_200,
+        "failures": {"rejected": 1, "timeout": 2},
+        "billed_tokens": 2_500_000,
+        "cost": 0.05,
+        "breaker": "open",
+        "last_error": "openai: the key | is refused",
+        "refused_texts": 1,
+        "learned_limits": (128, 150_000),
+        "token_budget": 3_000_000,
+        "token_room": 500_000,
+    }
+
+    told = status_markdown(status).splitlines()
+
+    assert [line for line in told if line not in quiet.splitlines()] == [
+        (
+            "- calls: 1,200 requests, 2,500,000 tokens billed, cost 0.0500,"
+            " failed: 1 rejected, 2 timeout"
+        ),
+        "- budget: 500,000 of 3,000,000 tokens left",
+        (
+            "- provider does not work, search has no vectors: openai: the key \\| is refused;"
+            " it is asked again"
+        ),
+        "- refused by the provider: 1 text",
+        "- provider takes less than it promises: 128 texts, 150,000 tokens at once",
+    ]
+
+
+def test_of_many_files_that_fail_for_one_reason_a_few_are_named():
+    def failed(path, reason):
+        return {"path": path, "stage": "embed", "reason": reason, "attempts": 1, "retry_at": 0.0}
+
+    status = blank_status("ready")
+    status["failed"] = [failed(f"{n}.md", "down") for n in range(8)] + [failed("x.md", "bad")]
+
+    lines = [line for line in status_markdown(status).splitlines() if "failed" in line]
+    assert lines == [
+        *(f"- failed: `{n}.md` (embed): down" for n in range(5)),
+        "- failed: 3 more files (embed): down",
+        "- failed: `x.md` (embed): bad",
+    ]

@@ -14,6 +14,7 @@ ENGLISH = Analyzer("english")
 
 # (text, its terms in order): the whole first, then its parts.
 TERMS = [
+    ("水\u00ad火 ⺀\u00ad", ["水火", "火", "⺀"]),
     # WB5-7: letters and the apostrophe between them are one word; single letters say nothing.
     ("Zoe's", ["zoe"]),
     ("O'Brien", ["obrien", "brien"]),

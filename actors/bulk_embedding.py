@@ -1,0 +1,306 @@
+"""Which waiting texts go to the model together, and what becomes of each?
+
+Texts of all callers wait in one queue, and a request takes its share from the front when there is
+room for it: what waits at the same time goes together. Each text has an outcome of its own, so one
+that the provider refuses harms none of its neighbours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memory.batching import LearnedLimits, first_request, share
+from memory.errors import BadEmbedding, InputRejected, ProviderRejected, ProviderUnavailable
+from memory.messages import Embedded
+from memory.recent import Recent
+from memory.refusals import RefusalSearch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from actors.model_calls import ModelCalls
+    from memory.clock import Clock
+    from memory.providers.base import ModelInfo, TokenCounter
+    from memory.spending import Spending
+
+logger = logging.getLogger(__name__)
+
+CONTROL_TEXT = "memory"
+"""What any provider takes: refuses it this, too, it is not the text that is wrong."""
+MAX_QUARANTINED = 1_024
+MAX_KEPT = 2_048
+"""Vectors that are kept for callers who ask again after a failure: paid for, not yet stored."""
+BUDGET_RETRY_S = 600.0
+
+
+@dataclass(slots=True, eq=False)
+class _Item:
+    text: str
+    num_tokens: int
+    is_query: bool
+    row: asyncio.Future[NDArray[np.float32]] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+    @property
+    def name(self) -> bytes:
+        """Identity of what is asked for."""
+        digest = hashlib.sha256(b"q" if self.is_query else b"d")
+        digest.update(self.text.encode("utf-8", "surrogatepass"))
+        return digest.digest()
+
+    def fail(self, error: Exception) -> None:
+        if not self.row.done():
+            self.row.set_exception(error)
+
+
+class BulkEmbedding:
+    """Embeds what nobody waits for in person; one event loop.
+
+    Memory is bounded by what callers wait for: while the provider is away they get an error at
+    once and come again.
+
+    Args:
+        info: The model.
+        calls: Sends one request.
+        spending: Knows the budget.
+        count: Counts the tokens of a text.
+        num_workers: Requests at the same time where the provider names no number.
+        clock: Time for pauses.
+    """
+
+    def __init__(
+        self,
+        info: ModelInfo,
+        calls: ModelCalls,
+        spending: Spending,
+        *,
+        count: TokenCounter,
+        num_workers: int,
+        clock: Clock,
+    ) -> None:
+        self._info = info
+        self._calls = calls
+        self._spending = spending
+        self._count = count
+        self._clock = clock
+        self._spreads = not info.limits.max_concurrent
+        self._num_slots = info.limits.max_concurrent or num_workers
+        self._dim = info.dim
+        self._waiting: deque[_Item] = deque()
+        self._running: set[asyncio.Task[None]] = set()
+        self._alarm: asyncio.Task[None] | None = None
+        self._kept: Recent[bytes, NDArray[np.float32]] = Recent(MAX_KEPT)
+        self.quarantine: Recent[bytes, str] = Recent(MAX_QUARANTINED)
+        """Why a text was refused, so that it is not paid for again."""
+        self.limits = LearnedLimits(info.limits)
+        self.num_embedded = self.num_tokens = self.num_waiting = 0
+        calls.on_change = self._pump
+
+    async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Embedded:
+        """Returns one row per text; those of refused texts are zero.
+
+        Raises:
+            ProviderUnavailable: no vectors for now; what was embedded meanwhile is kept.
+        """
+        items = [self._item(text, is_query=is_query) for text in texts]
+        self._waiting += [item for item in items if not item.row.done()]
+        self.num_waiting += len(items)
+        self._pump()
+        try:
+            if items:
+                await asyncio.wait([item.row for item in items])
+        except asyncio.CancelledError:
+            for item in items:
+                item.row.cancel()
+            self._waiting = deque(item for item in self._waiting if not item.row.done())
+            raise
+        finally:
+            self.num_waiting -= len(items)
+        return self._collected(items)
+
+    def _item(self, text: str, *, is_query: bool) -> _Item:
+        item = _Item(text, self._count(text), is_query)
+        if (reason := self.quarantine.get(item.name)) is not None:
+            item.fail(InputRejected(self._info.provider, reason))
+        elif (row := self._kept.pop(item.name)) is not None:
+            item.row.set_result(row)
+        return item
+
+    def _collected(self, items: Sequence[_Item]) -> Embedded:
+        errors = [item.row.exception() for item in items]
+        for error in errors:
+            if error is not None and not isinstance(error, InputRejected):
+                self._keep(items)
+                raise error
+        refused = tuple(
+            (number, error.reason)
+            for number, error in enumerate(errors)
+            if isinstance(error, InputRejected)
+        )
+        rows = np.zeros((len(items), self._dim), np.float32)
+        for number, item in enumerate(items):
+            if errors[number] is None:
+                rows[number] = item.row.result()
+        return Embedded(rows, refused)
+
+    def _keep(self, items: Sequence[_Item]) -> None:
+        for item in items:
+            if item.row.exception() is None:
+                self._kept.put(item.name, item.row.result().copy())
+
+    def _pump(self) -> None:
+        """Starts as many requests as may run now; called whenever that may have changed."""
+        while self._waiting:
+            if (error := self._calls.turned_away() or self._over_budget()) is not None:
+                while self._waiting:
+                    self._waiting.popleft().fail(error)
+                return
+            if (wait_s := self._calls.wait_s()) > 0:
+                self._pump_in(wait_s)
+                return
+            if self._calls.is_probing or not self._has_room():
+                return
+            self._start(self._next_batch())
+
+    def _has_room(self) -> bool:
+        room, first = self._spending.room, self._waiting[0]
+        # What is under way may cost less than it reserved.
+        is_affordable = room is None or first.num_tokens <= room
+        return len(self._running) < self._num_slots and is_affordable
+
+    def _over_budget(self) -> ProviderUnavailable | None:
+        room = self._spending.room
+        if room is None or self._running or self._waiting[0].num_tokens <= room:
+            return None
+        reason = f"token budget of {self._spending.token_budget:,} used up"
+        return ProviderUnavailable(self._info.provider, reason, BUDGET_RETRY_S)
+
+    def _pump_in(self, seconds: float) -> None:
+        async def alarm() -> None:
+            await self._clock.sleep(seconds)
+            self._alarm = None
+            self._pump()
+
+        if self._alarm is None:
+            self._alarm = asyncio.get_running_loop().create_task(alarm())
+
+    def _next_batch(self) -> list[_Item]:
+        if self._waiting[0].is_query:
+            return [self._waiting.popleft()]
+        max_inputs, max_tokens = self.limits.saved()
+        if self._spreads:
+            free = self._num_slots - len(self._running)
+            max_inputs = min(max_inputs, share(len(self._waiting), free))
+        if self._spending.room is not None:
+            max_tokens = min(max_tokens, self._spending.room)
+        documents = takewhile(lambda item: not item.is_query, self._waiting)
+        sizes = (item.num_tokens for item in documents)
+        number = first_request(sizes, max_inputs=max_inputs, max_tokens=max_tokens)
+        return [self._waiting.popleft() for _ in range(number)]
+
+    def _start(self, batch: Sequence[_Item]) -> None:
+        task = asyncio.get_running_loop().create_task(self._run(batch))
+        self._running.add(task)
+
+        def ended(task: asyncio.Task[None]) -> None:
+            self._running.discard(task)
+            self._pump()
+
+        task.add_done_callback(ended)
+
+    async def _run(self, batch: Sequence[_Item]) -> None:
+        try:
+            await self._embed(batch)
+        except (ProviderUnavailable, ProviderRejected):
+            # They wait for the end of the pause, or are told at once if there is none in sight.
+            unfinished = [item for item in batch if not item.row.done()]
+            self._waiting.extendleft(reversed(unfinished))
+        except Exception as error:  # noqa: BLE001 - for whoever waits
+            for item in batch:
+                item.fail(error)
+
+    async def _embed(self, batch: Sequence[_Item]) -> None:
+        """Gives every text its row or its refusal.
+
+        Raises:
+            ProviderUnavailable: or ProviderRejected, some have none yet.
+        """
+        search, before = RefusalSearch(batch), self.limits.saved()
+        while group := search.next_group(self._fitting):
+            try:
+                rows = await self._request(group, repeats=len(group) in {1, len(batch)})
+            except (InputRejected, BadEmbedding) as error:
+                search.refused(group, error.reason)
+                if isinstance(error, InputRejected) and error.too_large:
+                    self._learn(group, before)
+            else:
+                search.passed()
+                self._settle(group, rows)
+        if search.is_hopeless or search.suspects:
+            await self._judge(search)
+
+    async def _request(self, group: Sequence[_Item], *, repeats: bool) -> NDArray[np.float32]:
+        num_tokens = sum(item.num_tokens for item in group)
+        try:
+            if group[0].is_query:
+                return (await self._calls.query(group[0].text, num_tokens))[np.newaxis]
+            return await self._calls.documents(tuple(item.text for item in group), num_tokens)
+        except BadEmbedding:
+            if not repeats:
+                raise
+        return await self._request(group, repeats=False)
+
+    def _fitting(self, group: Sequence[_Item]) -> int:
+        return self.limits.first_request(item.num_tokens for item in group)
+
+    def _learn(self, group: Sequence[_Item], before: tuple[int, int]) -> None:
+        if len(group) == 1:
+            self.limits.restore(before)
+        else:
+            self.limits.too_large(len(group), sum(item.num_tokens for item in group))
+
+    def _settle(self, group: Sequence[_Item], rows: NDArray[np.float32]) -> None:
+        self._dim = rows.shape[1]
+        for item, row in zip(group, rows, strict=True):
+            if not item.row.done():
+                item.row.set_result(row)
+            if not item.is_query:
+                self.num_embedded += 1
+                self.num_tokens += item.num_tokens
+
+    async def _judge(self, search: RefusalSearch[_Item]) -> None:
+        """Decides whether the texts are to blame or the provider.
+
+        Raises:
+            ProviderUnavailable: the provider.
+        """
+        reason = search.last_reason
+        if search.is_hopeless or not (search.has_passed or await self._takes_anything()):
+            reason = f"it takes no text at all: {reason}"
+            self._calls.refuses_everything(reason)
+            raise ProviderUnavailable(self._info.provider, reason)
+        for item, why in search.suspects:
+            logger.warning(
+                "%s refuses a text, which is not sent again: %s", self._info.provider, why
+            )
+            self.quarantine.put(item.name, why)
+            item.fail(InputRejected(self._info.provider, why))
+
+    async def _takes_anything(self) -> bool:
+        try:
+            rows = await self._calls.documents((CONTROL_TEXT,), self._count(CONTROL_TEXT))
+        except (InputRejected, BadEmbedding):
+            return False
+        self._dim = rows.shape[1]
+        return True

@@ -1,0 +1,265 @@
+"""How does one request get to a worker, and what does its outcome mean for the next ones?
+
+Bulk work and questions come through here, so that there is one gate to the provider and one book
+about what it cost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from ray.exceptions import RayActorError
+
+from actors.loops import answer, call
+from actors.statuses import ModelCallsStatus
+from memory.errors import BadEmbedding, InputRejected, ProviderRejected, ProviderUnavailable
+from memory.provider_gate import REJECTED_DELAY_S, ProviderGate
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Awaitable, Callable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+    from ray.actor import ActorProxy
+
+    from actors.embedder import EmbedderWorker, Vectors
+    from memory.clock import Clock
+    from memory.provider_gate import Ticket
+    from memory.spending import Spending
+
+logger = logging.getLogger(__name__)
+
+REQUEST_DEADLINE_S = 300.0
+QUERY_DEADLINE_S = 30.0
+QUERY_PATIENCE_S = 0.5
+"""Seconds that a question waits for the end of a pause; text alone answers faster than that."""
+
+
+class ModelCalls:
+    """Sends requests to the workers of one provider; one event loop.
+
+    Args:
+        provider: Name for errors.
+        workers: At least one.
+        spending: The book.
+        clock: Time for pauses.
+        rng: For their jitter.
+    """
+
+    def __init__(
+        self,
+        provider: str,
+        workers: Sequence[ActorProxy[EmbedderWorker]],
+        spending: Spending,
+        *,
+        clock: Clock,
+        rng: random.Random,
+    ) -> None:
+        self._provider = provider
+        self._workers = workers
+        self._spending = spending
+        self._clock = clock
+        self._gate = ProviderGate(rng)
+        self._changed = asyncio.Event()
+        self._num_in_flight = [0] * len(workers)
+        self._turn = 0
+        self._last_error = ""
+        self.on_change: Callable[[], None] = _nothing
+        """Called whenever a request has ended."""
+
+    async def documents(self, texts: tuple[str, ...], num_tokens: int) -> NDArray[np.float32]:
+        """Returns one unit vector per text, of one request; waits for the end of a pause.
+
+        Raises:
+            ProviderUnavailable: it failed, or the breaker is open.
+            ProviderRejected: only a person can help.
+            InputRejected: these texts were refused.
+            BadEmbedding: the answer was wrong.
+        """
+        number = self._least_busy()
+        worker = self._workers[number]
+        return await self._patient(number, num_tokens, lambda: worker.embed.remote(texts))
+
+    async def query(self, text: str, num_tokens: int) -> NDArray[np.float32]:
+        """Returns the unit vector of a question that nobody waits for; errors as above."""
+        number = self._least_busy()
+        worker = self._workers[number]
+        return await self._patient(number, num_tokens, lambda: worker.embed_query.remote(text))
+
+    async def question(self, text: str, num_tokens: int) -> NDArray[np.float32]:
+        """Returns the unit vector of a question, shape (dim,), or fails soon.
+
+        Raises:
+            EmbeddingError: as above, or no worker can be reached.
+        """
+        ticket = await self._admitted_soon()
+        return await self._run(ticket, num_tokens, self._ask_any(text))
+
+    def turned_away(self) -> ProviderUnavailable | None:
+        """Returns what everybody is told while the breaker is open; None while it is not."""
+        now = self._clock.monotonic()
+        return self._unavailable() if self._gate.state(now) == "open" else None
+
+    def wait_s(self) -> float:
+        """Returns the seconds until the end of a pause."""
+        return self._gate.wait_s(self._clock.monotonic())
+
+    @property
+    def is_probing(self) -> bool:
+        """Whether everything waits for the outcome of one request."""
+        return self._gate.has_probe
+
+    def refuses_everything(self, reason: str) -> None:
+        """Notes that the provider takes no text at all, so that it is left alone for a while."""
+        ticket = self._gate.begin(self._clock.monotonic())
+        if ticket is not None:
+            self._reject(ticket, reason)
+
+    def status(self) -> ModelCallsStatus:
+        """Returns the counters."""
+        now = self._clock.monotonic()
+        open_for_s = self._gate.open_for_s(now)
+        return ModelCallsStatus(
+            num_requests=self._spending.num_requests,
+            num_failures=tuple(sorted(self._spending.num_failures.items())),
+            num_in_flight=sum(self._num_in_flight),
+            billed_tokens=self._spending.billed_tokens,
+            cost=self._spending.cost,
+            breaker=self._gate.state(now),
+            breaker_since=self._clock.time() - open_for_s if open_for_s is not None else 0.0,
+            retry_at=self._clock.time() + self._gate.wait_s(now) if self._gate.reason else 0.0,
+            last_error=self._last_error,
+        )
+
+    def _least_busy(self) -> int:
+        return min(range(len(self._workers)), key=self._num_in_flight.__getitem__)
+
+    async def _patient(
+        self, number: int, num_tokens: int, attempt: Callable[[], Awaitable[Vectors]]
+    ) -> NDArray[np.float32]:
+        self._num_in_flight[number] += 1
+        try:
+            ticket = await self._admitted()
+            request = call(attempt, clock=self._clock, deadline_s=REQUEST_DEADLINE_S)
+            return await self._run(ticket, num_tokens, request)
+        finally:
+            self._num_in_flight[number] -= 1
+
+    async def _admitted(self) -> Ticket:
+        while True:
+            ticket = self._gate.begin(self._clock.monotonic())
+            if ticket is not None:
+                return ticket
+            if (error := self.turned_away()) is not None:
+                raise error
+            await self._clock.wait(self._changed, self.wait_s() or None)
+
+    async def _admitted_soon(self) -> Ticket:
+        if self.turned_away() is None and 0 < self.wait_s() <= QUERY_PATIENCE_S:
+            await self._clock.sleep(self.wait_s())
+        ticket = self._gate.begin(self._clock.monotonic())
+        if ticket is None:
+            raise self._unavailable()
+        return ticket
+
+    def _unavailable(self) -> ProviderUnavailable:
+        return ProviderUnavailable(self._provider, self._gate.reason, self.wait_s())
+
+    async def _ask_any(self, text: str) -> Vectors:
+        last_error: RayActorError | None = None
+        self._turn += 1
+        async with asyncio.timeout(QUERY_DEADLINE_S):
+            for offset in range(len(self._workers)):
+                worker = self._workers[(self._turn + offset) % len(self._workers)]
+                try:
+                    return await answer(worker.embed_query.remote(text))
+                except RayActorError as error:
+                    last_error = error
+        raise _Unreachable(type(last_error).__name__)
+
+    async def _run(
+        self, ticket: Ticket, num_tokens: int, request: Awaitable[Vectors]
+    ) -> NDArray[np.float32]:
+        """Waits for the outcome of one request and tells everybody whom it concerns."""
+        self._spending.begin(num_tokens)
+        try:
+            vectors = await request
+        except BaseException as error:
+            self._spending.failed(num_tokens, _kind(error))
+            meaning = self._learn(ticket, error)
+            if meaning is error:
+                raise
+            raise meaning from None
+        else:
+            self._spending.done(num_tokens, vectors.num_tokens)
+            if self._gate.answered(ticket):
+                logger.info("%s answers again", self._provider)
+            return vectors.rows
+        finally:
+            self._changed.set()
+            self._changed = asyncio.Event()
+            self.on_change()
+
+    def _learn(self, ticket: Ticket, error: BaseException) -> BaseException:
+        """Tells the gate what an error means for later requests; returns what the caller gets."""
+        match error:
+            case ProviderRejected():
+                self._reject(ticket, error.reason)
+            case ProviderUnavailable():
+                self._fail(ticket, error)
+            case TimeoutError():
+                error = ProviderUnavailable(self._provider, "no answer in time")
+                self._fail(ticket, error)
+            case _Unreachable():
+                # A process of ours restarts, which says nothing about the provider.
+                self._gate.abandoned(ticket)
+                error = ProviderUnavailable(self._provider, f"no embedder is reachable ({error})")
+            case _:
+                # A refused text says neither that the provider works nor that it does not.
+                self._gate.abandoned(ticket)
+        if isinstance(error, Exception):
+            self._last_error = str(error)
+        return error
+
+    def _fail(self, ticket: Ticket, error: ProviderUnavailable) -> None:
+        now = self._clock.monotonic()
+        if self._gate.failed(ticket, now, error.reason, error.retry_after_s):
+            logger.warning("%s; search goes on without vectors until it answers", error)
+
+    def _reject(self, ticket: Ticket, reason: str) -> None:
+        if self._gate.rejected(ticket, self._clock.monotonic(), reason):
+            logger.error(
+                "%s: %s; it is asked again once every %.0f minutes, and search goes on without"
+                " vectors",
+                self._provider,
+                reason,
+                REJECTED_DELAY_S / 60,
+            )
+
+
+class _Unreachable(Exception):
+    """No worker can be called right now."""
+
+
+def _nothing() -> None:
+    """Does nothing."""
+
+
+def _kind(error: BaseException) -> str:
+    """Returns the name under which a failure is counted."""
+    match error:
+        case TimeoutError():
+            return "timeout"
+        case ProviderUnavailable():
+            return "unavailable"
+        case ProviderRejected():
+            return "rejected"
+        case InputRejected():
+            return "too large" if error.too_large else "refused text"
+        case BadEmbedding():
+            return "bad answer"
+        case _:
+            return "internal"
