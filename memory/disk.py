@@ -126,23 +126,29 @@ def context(data: Path, settings: Settings, prompt: str) -> ContextPayload:
 def _search(reader: SnapshotReader, settings: Settings, query: Query) -> SearchResult:
     # Only the model that made the vectors can be compared with them, and only the language that
     # made the terms finds them, whatever is configured by now.
-    from memory.providers.factory import model_info  # noqa: PLC0415 - listings need no numpy
+    from memory.prompt_parts import in_parts  # noqa: PLC0415 - listings need no numpy
+    from memory.providers.factory import model_info  # noqa: PLC0415 - as above
 
     info = reader.header.info
     memory = settings.memory.model_copy(update={"language": info.language})
     model = model_info(info.identity.provider, info.identity.model)
     index = reader.open_index(memory, model)
-    vector, trouble = _embed(model, query.text)
-    return index.search(query, vector, degraded=f"no query embedding: {trouble}")
+    query = in_parts(query, memory.scoring)
+    vectors, trouble = _embed(model, query)
+    return index.search(query, vectors, degraded=f"no query embedding: {trouble}")
 
 
-def _embed(model: ModelInfo, text: str) -> tuple[NDArray[np.float32] | None, str]:
-    """Returns the vector of a query, or why there is none."""
+def _embed(model: ModelInfo, query: Query) -> tuple[NDArray[np.float32] | None, str]:
+    """Returns the vector of a query, or those of its parts, or why there is none."""
+    import numpy as np  # noqa: PLC0415 - as above
+
     from memory.providers.factory import open_embedder  # noqa: PLC0415 - as above
 
-    if not text.strip():
+    if not query.text.strip():
         return None, "the query is blank"
     try:
-        return open_embedder(model).embed_query(text), ""
+        embedder = open_embedder(model)
+        vectors = np.stack([embedder.embed_query(text) for text in query.texts])
+        return (vectors if query.parts else vectors[0]), ""
     except (ConfigError, EmbeddingError) as error:
         return None, str(error)

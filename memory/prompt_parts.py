@@ -8,6 +8,7 @@ one stays as it is.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from memory.segmentation import WORD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from memory.messages import Query
 
 MAX_PART_WORDS = 40
 """A text of so many words is a question as it is; two characters of a script without spaces count
@@ -24,7 +27,7 @@ MAX_PARTS = 24
 MAX_PROMPT_CHARS = 16_384
 """Longer prompts are cut in the middle: they begin or end with what they ask."""
 
-_FEWEST_WORDS = (8, 16, 32)
+_FEWEST_WORDS = (12, 20, 32)
 """Of a part that is no question. A shorter sentence joins the next one, as it says little by itself
 and is easily found whole; more of them join where there would be too many parts."""
 _PARAGRAPH = re.compile(r"\n\s*\n|\n(?=[ \t]*(?:[-*+#>|]|\d+[.)]\s))")
@@ -37,7 +40,7 @@ _CLAUSE = re.compile(r"[,;:،，、；：]")  # noqa: RUF001 - as above
 
 
 def prompt_parts(text: str) -> tuple[str, ...]:
-    """Returns what is to be asked for a prompt: the text itself, or parts of it in their order.
+    """Returns the parts of a long text in their order; none of a short one.
 
     Of very many parts ``MAX_PARTS`` are kept: questions, then those near the end or the beginning.
 
@@ -45,7 +48,7 @@ def prompt_parts(text: str) -> tuple[str, ...]:
         text: Anything.
     """
     if len(text) <= MAX_PART_WORDS or num_words(text[:MAX_PROMPT_CHARS]) <= MAX_PART_WORDS:
-        return (text,)
+        return ()
     paragraphs = [list(_sentences(each)) for each in _PARAGRAPH.split(_bounded(text))]
     parts: list[str] = []
     for fewest in _FEWEST_WORDS:
@@ -53,7 +56,17 @@ def prompt_parts(text: str) -> tuple[str, ...]:
         parts = list(dict.fromkeys(chain.from_iterable(joined)))
         if len(parts) <= MAX_PARTS:
             break
-    return tuple(_most_telling(parts)) or (text,)
+    return tuple(_most_telling(parts)) if len(parts) > 1 else ()
+
+
+def in_parts(query: Query, scoring: str) -> Query:
+    """Returns a query that is asked part by part if it is long.
+
+    Args:
+        query: Without parts.
+        scoring: ``memory.scoring``; Orama asks every text as it is.
+    """
+    return replace(query, parts=prompt_parts(query.text)) if scoring == "absolute" else query
 
 
 def num_words(text: str) -> int:

@@ -14,7 +14,7 @@ from memory.calibrating import calibrate_at_once
 from memory.chunk_limits import chunk_limits
 from memory.config import MemorySettings, Settings
 from memory.embedding_input import compose
-from memory.evaluation.asking import Asked, answer_measures
+from memory.evaluation.asking import Asked, answer_measures, ask
 from memory.evaluation.judged import read_questions
 from memory.evaluation.memories_table import MemoriesTable
 from memory.evaluation.off_topic import off_topic_prompts
@@ -22,7 +22,7 @@ from memory.globs import Globs
 from memory.index import MemoryIndex
 from memory.index_settings import IndexSettings
 from memory.markdown import parse_file
-from memory.messages import FileUpdate, Query
+from memory.messages import FileUpdate
 from memory.providers.local import MINILM
 from memory.workspace import SourceFile, Workspace
 from tests.local_models import loaded
@@ -56,8 +56,7 @@ class Memory:
         return sum(answer_measures(self.index, one)["nDCG@10"] for one in each) / len(each)
 
     def hits(self, asked: Asked) -> tuple[Hit, ...]:
-        query = Query(asked.question.text, ROWS)
-        return self.index.search(query, asked.vector).hits
+        return self.index.search(asked.query(ROWS), asked.vector).hits
 
     def missed(self, kind: str) -> list[str]:
         """Returns the questions of a kind none of whose files has a row."""
@@ -105,8 +104,8 @@ def _asked(embedded) -> dict[str, list[Asked]]:
     file = FOLDER / "questions.jsonl"
     questions = read_questions(file)
     kinds = [json.loads(line)["kind"] for line in file.read_text("utf-8").splitlines()]
-    vectors = embedded(question.text for question in questions)
     by_kind: dict[str, list[Asked]] = {}
-    for kind, question, vector in zip(kinds, questions, vectors, strict=True):
-        by_kind.setdefault(kind, []).append(Asked(question, vector))
+    for kind, question in zip(kinds, questions, strict=True):
+        asked = ask(question, lambda text: embedded([text])[0])
+        by_kind.setdefault(kind, []).append(asked)
     return by_kind
