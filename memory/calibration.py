@@ -23,6 +23,8 @@ import numpy as np
 from memory.unrelated_prompts import unrelated_prompts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
     from memory.fusion import Weights
@@ -106,7 +108,7 @@ def threshold_of(levels: ArrayLike) -> float:
     return float(np.clip(highest, 0.01, 0.99))
 
 
-def threshold_of_parts(threshold: float, levels: ArrayLike) -> float:
+def threshold_of_parts(threshold: float, levels: Sequence[float]) -> float:
     """Returns the level that a part of a long prompt has to reach, in [threshold, 1).
 
     Each part has a chance to resemble something by accident, and what an agent is told before it is
@@ -119,7 +121,7 @@ def threshold_of_parts(threshold: float, levels: ArrayLike) -> float:
         levels: Best level of each part, in [0, 1], at least one.
     """
     chatter = _ABOVE_CHATTER * float(np.percentile(levels, _CHATTER))
-    most = 1 - (1 - threshold) ** (1 + _CHANCES * math.log(np.size(levels)))
+    most = 1 - math.pow(1 - threshold, 1 + _CHANCES * math.log(len(levels)))
     return max(threshold, min(most, chatter))
 
 

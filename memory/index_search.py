@@ -12,23 +12,21 @@ import numpy as np
 from memory.calibration import NEUTRAL, threshold_of_parts
 from memory.fusion import VectorSide, Weights, best_of, fuse
 from memory.grouping import DistinctFiles, Grouping, best_of_files
-from memory.messages import Hit
-from memory.snippets import Snippets
+from memory.shown_hits import Found, hits_of
 from memory.text_query import terms_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from memory.analysis import Analyzer
     from memory.fusion import FusedHits
     from memory.index_state import IndexState
-    from memory.messages import Query
+    from memory.messages import Hit, Query
     from memory.orama_ranking import OramaRanking
     from memory.text_query import TextHits
 
-MAX_SNIPPET_CHARS = 300
 _MIN_CANDIDATES = 200
 _CANDIDATES_PER_FILE = 30
 _WIDENING = 8
@@ -43,20 +41,6 @@ class SearchRules:
     floor: float
     orama: OramaRanking | None = None
     """Takes the place of the other rules."""
-
-
-class _Found(NamedTuple):
-    """A chunk to be shown."""
-
-    path: str
-    position: int
-    """In the file."""
-    score: float
-    text_score: float
-    vector_score: float
-    noise: float = 0.0
-    number: int = 0
-    """Of the text that it answers, among those of the query."""
 
 
 class _Answer(NamedTuple):
@@ -91,12 +75,12 @@ def find_hits(
         return (), usual
     exact = _with_hash(state, query)
     if exact:
-        return _hits(state, exact, query, ((),), analyzer), usual
+        return hits_of(state, exact, query, ((),), analyzer), usual
     if rules.orama is None:
         return _Ranker(state, analyzer, rules).hits(query, vector)
     found = _as_orama(state, rules.orama, query, vector)
     terms = terms_of(analyzer, query.text)
-    return _hits(state, found, query, (terms,), analyzer), usual
+    return hits_of(state, found, query, (terms,), analyzer), usual
 
 
 def best_level(
@@ -133,7 +117,7 @@ class _Ranker:
             answer = self._answer(query, units, widening * limit)
             kept = self._grouped(answer.fused, query)
         found = self._found(answer, kept)
-        return _hits(self._state, found, query, answer.terms, self._analyzer), answer.threshold
+        return hits_of(self._state, found, query, answer.terms, self._analyzer), answer.threshold
 
     def level(self, text: str, vector: NDArray[np.float32] | None) -> float:
         """Returns the level of the best candidate."""
@@ -164,7 +148,7 @@ class _Ranker:
         fused, numbers = best_of([each.at(threshold) for each in answers])
         return _Answer(fused, numbers, terms, any(cuts), threshold)
 
-    def _found(self, answer: _Answer, kept: Grouping) -> Iterator[_Found]:
+    def _found(self, answer: _Answer, kept: Grouping) -> Iterator[Found]:
         """Yields the chunks that are shown."""
         fused, numbers = answer.fused, answer.numbers
         texts, vectors = fused.text_scores, fused.vector_scores
@@ -172,7 +156,7 @@ class _Ranker:
         for (below_zero, path, position, hit), each in zip(kept.kept, noise, strict=True):
             number = int(numbers[hit]) if numbers is not None else 0
             sides = float(texts[hit]), float(vectors[hit])
-            yield _Found(path, position, -below_zero, *sides, each, number)
+            yield Found(path, position, -below_zero, *sides, each, number)
 
     def _grouped(self, fused: FusedHits, query: Query) -> Grouping:
         grouping = _grouping(self._state, query)
@@ -215,7 +199,7 @@ def _grouping(state: IndexState, query: Query) -> Grouping:
 
 def _as_orama(
     state: IndexState, orama: OramaRanking, query: Query, vector: NDArray[np.float32] | None
-) -> list[_Found]:
+) -> list[Found]:
     if query.parts:
         raise ValueError("Orama asks every text as it is")
     hits = orama.search(state, query.text, _unit(vector) if vector is not None else None)
@@ -227,7 +211,7 @@ def _as_orama(
         for number, (score, owner) in enumerate(zip(hits.scores.tolist(), owners, strict=True))
     )
     return [
-        _Found(
+        Found(
             path,
             position,
             -below_zero,
@@ -247,7 +231,7 @@ def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
     return (vector / norm).astype(np.float32, copy=False)
 
 
-def _with_hash(state: IndexState, query: Query) -> list[_Found]:
+def _with_hash(state: IndexState, query: Query) -> list[Found]:
     hashes = {match[0].lower() for match in _CONTENT_HASH.finditer(query.text)}
     if not hashes:
         return []
@@ -258,56 +242,4 @@ def _with_hash(state: IndexState, query: Query) -> list[_Found]:
     )
     grouping = _grouping(state, query)
     grouping.extend((-1.0, *owner, 0) for owner in owners)
-    return [_Found(path, position, 1.0, 1.0, 0.0) for _, path, position, _ in grouping.kept]
-
-
-def _hits(
-    state: IndexState,
-    found: Iterable[_Found],
-    query: Query,
-    terms: Sequence[Collection[str]],
-    analyzer: Analyzer,
-) -> tuple[Hit, ...]:
-    """Returns what is shown of chunks, with snippets around the terms if the query wants them.
-
-    Args:
-        state: Where the chunks are.
-        found: The chunks.
-        query: What was asked.
-        terms: Of each text of the query.
-        analyzer: The one that made the terms.
-    """
-    found = list(found)
-    snippets: Mapping[int, Snippets] = {}
-    if query.wants_snippets:
-        snippets = {
-            number: Snippets(terms[number], analyzer, MAX_SNIPPET_CHARS)
-            for number in {each.number for each in found}
-        }
-    parts = query.parts or ("",)
-    return tuple(
-        [_hit(state, each, parts[each.number], snippets.get(each.number)) for each in found]
-    )
-
-
-def _hit(state: IndexState, found: _Found, part: str, snippets: Snippets | None) -> Hit:
-    path, position, score, text_score, vector_score, noise, _number = found
-    packed = state.table[path].packed
-    headlines, content, start_line, end_line = packed.section(position)
-    snippet = snippets.of(content) if snippets is not None else ""
-    summary = packed.summary
-    # By position: names take a third longer.
-    return Hit(
-        path,
-        headlines,
-        start_line,
-        end_line,
-        score,
-        text_score,
-        vector_score,
-        snippet,
-        summary.mtime_ns,
-        summary.size,
-        noise,
-        part,
-    )
+    return [Found(path, position, 1.0, 1.0, 0.0) for _, path, position, _ in grouping.kept]
