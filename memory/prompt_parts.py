@@ -47,9 +47,10 @@ def prompt_parts(text: str) -> tuple[str, ...]:
     Args:
         text: Anything.
     """
-    if len(text) <= MAX_PART_WORDS or num_words(text[:MAX_PROMPT_CHARS]) <= MAX_PART_WORDS:
+    text = _bounded(text)
+    if len(text) <= MAX_PART_WORDS or num_words(text) <= MAX_PART_WORDS:
         return ()
-    paragraphs = [list(_sentences(each)) for each in _PARAGRAPH.split(_bounded(text))]
+    paragraphs = [list(_sentences(each)) for each in _PARAGRAPH.split(text)]
     parts: list[str] = []
     for fewest in _FEWEST_WORDS:
         joined = (_joined(paragraph, fewest) for paragraph in paragraphs)
