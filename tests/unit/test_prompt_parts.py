@@ -73,7 +73,7 @@ def test_sentences_end_in_scripts_without_spaces_too():
     rule = "值班的人每天晚上先点灯然后把风向和来往的船只写进本子里面去。"
     other = "如果夜里起了大雾就要每隔五分钟敲一次钟直到船长回答为止。"
 
-    assert prompt_parts(f"{rule}谁画了灯塔？{other}{rule}") == (rule, "谁画了灯塔？", other)
+    assert prompt_parts(f"{rule}谁画了灯塔？{other}{rule}") == (rule, "谁画了灯塔？", other)  # noqa: RUF001 - meant as it is
 
 
 def test_an_endless_sentence_is_cut_behind_a_clause():
