@@ -112,6 +112,12 @@ def test_a_question_inside_a_long_prompt_has_the_rows_that_it_has_alone(memory):
     assert long >= short - 0.03 * len(asked)
 
 
+def test_half_of_what_a_long_task_is_about_has_a_row(memory):
+    recalls = [each.recall for each in figures(memory, ["long"])]
+
+    assert sum(recalls) / len(recalls) >= 0.5
+
+
 def test_few_long_prompts_about_something_else_have_a_row(memory):
     prompts = memory.long_off_topic
     disturbed = [one.question.text for one in prompts if memory.table.rows(one)]
