@@ -17,6 +17,7 @@ from memory.clock import SystemClock
 from memory.context_section import section_for
 from memory.errors import EmbeddingError
 from memory.messages import ContextSection, Query, SearchResult
+from memory.prompt_parts import in_parts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -111,19 +112,22 @@ class ContextProvider:
         return os.getpid()
 
     async def _search(self, query: Query) -> SearchResult:
-        vector = await self._query_vector(query.text)
+        query = in_parts(query, self._settings.memory.scoring)
+        vectors = await self._query_vectors(query)
         return await call(
-            lambda: self._keeper.search.remote(query, vector),
+            lambda: self._keeper.search.remote(query, vectors),
             clock=self._clock,
             deadline_s=KEEPER_DEADLINE_S,
         )
 
-    async def _query_vector(self, text: str) -> NDArray[np.float32] | None:
-        if not text.strip():
+    async def _query_vectors(self, query: Query) -> NDArray[np.float32] | None:
+        if not query.text.strip():
             return None
         try:
             async with asyncio.timeout(EMBED_DEADLINE_S):
-                return await answer(self._pool.embed_query.remote(text))
+                if query.parts:
+                    return await answer(self._pool.embed_queries.remote(query.parts))
+                return await answer(self._pool.embed_query.remote(query.text))
         except (EmbeddingError, RayActorError, TimeoutError) as error:
             logger.warning("no query embedding: %s", type(error).__name__)
             self._num_degraded += 1

@@ -157,7 +157,9 @@ class Rankings:
         found = self._text.search(asked.question.text, limit=len(self._paths))
         bm25, coverage = np.zeros(len(self._paths)), np.zeros(len(self._paths))
         bm25[found.rows], coverage[found.rows] = found.scores, found.coverage
-        query = asked.vector / np.linalg.norm(asked.vector)
+        # They know no parts: a long question has the mean of their vectors.
+        query = np.atleast_2d(asked.vector).mean(axis=0)
+        query /= np.linalg.norm(query)
         return Sides(
             bm25=bm25,
             coverage=coverage,

@@ -11,11 +11,12 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from memory.chunk_limits import chunk_limits
-from memory.evaluation.asking import Asked
+from memory.evaluation.asking import ask
 from memory.evaluation.judged import read_questions
 from memory.evaluation.known_items import known_items
 from memory.globs import Globs
 from memory.markdown import parse_file
+from memory.prompt_parts import prompt_parts
 from memory.workspace import SourceFile, Workspace
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from embedding_cache import EmbeddingCache
 
+    from memory.evaluation.asking import Asked
     from memory.evaluation.question import Question
     from memory.messages import ParsedFile
     from memory.providers.base import ModelInfo
@@ -69,8 +71,13 @@ def judged_set(folder: Path, info: ModelInfo, cache: EmbeddingCache) -> JudgedSe
 
 def with_vectors(questions: Sequence[Question], cache: EmbeddingCache) -> list[Asked]:
     """Returns questions, ready to be asked."""
-    vectors = cache.queries([question.text for question in questions])
-    return [Asked(*pair) for pair in zip(questions, vectors, strict=True)]
+    texts = list(
+        chain.from_iterable(
+            prompt_parts(question.text) or (question.text,) for question in questions
+        )
+    )
+    vectors = dict(zip(texts, cache.queries(texts), strict=True))
+    return [ask(question, vectors.__getitem__) for question in questions]
 
 
 def _parsed_files(folder: Path, info: ModelInfo) -> Iterator[ParsedFile]:

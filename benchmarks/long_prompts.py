@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judged import with_vectors
 
+from memory.evaluation.question import Question
 from memory.evaluation.report import difference, measures_payload, share, table_payload
 
 if TYPE_CHECKING:
@@ -26,15 +28,21 @@ _BETWEEN_PROMPTS = "\n%%\n"
 _BETWEEN_PARAGRAPHS = "\n\n"
 
 
-def bare_prompts() -> tuple[str, ...]:
-    """Returns prompts of about 300 words that ask nothing."""
-    text = Path(__file__).with_name("agent_prompts.txt").read_text(encoding="utf-8")
-    return tuple(text.strip().split(_BETWEEN_PROMPTS))
+@lru_cache
+def agent_prompts() -> tuple[str, ...]:
+    """Returns prompts of about 300 words that ask nothing, to put questions into."""
+    return _prompts("agent_prompts.txt")
+
+
+@lru_cache
+def off_topic_prompts() -> tuple[str, ...]:
+    """Returns prompts as long that nothing in the sets answers, some of which ask something."""
+    return _prompts("off_topic_prompts.txt")
 
 
 def long_prompt(question: str, number: int) -> str:
     """Returns a question inside a prompt; its number decides in which one and where."""
-    prompts = bare_prompts()
+    prompts = agent_prompts()
     paragraphs = prompts[number % len(prompts)].split(_BETWEEN_PARAGRAPHS)
     before = place_of(number) * len(paragraphs) // (len(PLACES) - 1)
     return _BETWEEN_PARAGRAPHS.join([*paragraphs[:before], question, *paragraphs[before:]])
@@ -42,7 +50,7 @@ def long_prompt(question: str, number: int) -> str:
 
 def place_of(number: int) -> int:
     """Returns which of ``PLACES`` the question with this number has."""
-    return number // len(bare_prompts()) % len(PLACES)
+    return number // len(agent_prompts()) % len(PLACES)
 
 
 def long_figures(one: JudgedSet, indexes: ModeIndexes, cache: EmbeddingCache) -> dict[str, Any]:
@@ -73,12 +81,19 @@ def long_figures(one: JudgedSet, indexes: ModeIndexes, cache: EmbeddingCache) ->
 
 def bare_figures(indexes: ModeIndexes, cache: EmbeddingCache) -> dict[str, Any]:
     """Returns which share of the prompts gets a row although they ask nothing."""
-    prompts, table = bare_prompts(), indexes.tables["hybrid"]
-    vectors = cache.queries(prompts)
+    prompts, table = (*agent_prompts(), *off_topic_prompts()), indexes.tables["hybrid"]
+    asked = with_vectors([Question(prompt, {}) for prompt in prompts], cache)
     return {
         "prompts": len(prompts),
-        "with rows": share(map(table.has_rows, prompts, vectors)),
+        "with rows": share(
+            table.has_rows(each.question.text, each.vector, each.parts) for each in asked
+        ),
     }
+
+
+def _prompts(name: str) -> tuple[str, ...]:
+    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    return tuple(text.strip().split(_BETWEEN_PROMPTS))
 
 
 def _by_place(short: Sequence[Any], long: Sequence[Any], payload: Any) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from mode_indexes import SETTINGS, ModeIndexes
 from memory.evaluation.asking import ranking
 from memory.evaluation.measures import measures
 from memory.evaluation.report import measures_payload, share, table_payload
-from memory.messages import Query
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +70,7 @@ def _figures(asked: Sequence[Asked], index: MemoryIndex, table: MemoriesTable) -
 
 def _documents(index: MemoryIndex, asked: Asked) -> list[Document]:
     question = asked.question
-    query = Query(question.text, _DEPTH + len(question.exclude), wants_snippets=False)
+    query = asked.query(_DEPTH + len(question.exclude))
     return ranking(index.search(query, asked.vector).hits, question)
 
 

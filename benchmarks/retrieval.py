@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from memory.evaluation.report import Measures
     from memory.providers.base import ModelInfo
 
-    Prompts = Sequence[tuple[str, NDArray[np.float32] | None]]
+    Prompts = Sequence[tuple[str, NDArray[np.float32] | None, tuple[str, ...]]]
 
 RESULTS = Path(__file__).with_name("results")
 LANGUAGES = {"de": "german", "en": "english"}
@@ -76,8 +76,9 @@ class Evaluation:
         self._reference = Reference(unrelated)
         everyday = off_topic_prompts()
         self._prompts: Mapping[str, Prompts] = {
-            one.name: [(asked.question.text, asked.vector) for asked in one.asked] for one in sets
-        } | {EVERYDAY: list(zip(everyday, cache.queries(everyday), strict=True))}
+            one.name: [(asked.question.text, asked.vector, asked.parts) for asked in one.asked]
+            for one in sets
+        } | {EVERYDAY: [(text, cache.queries([text])[0], ()) for text in everyday]}
 
     def figures(self, *, mixed: Sequence[str], long: Sequence[str]) -> dict[str, Any]:
         """Returns all figures.
@@ -145,7 +146,7 @@ def options_of() -> argparse.Namespace:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--sets", default="owasp,kepano,xquad-en,xquad-de,xquad-zh")
     parser.add_argument("--mixed", default="owasp,xquad-en,xquad-de,xquad-zh", help="of the sets")
-    parser.add_argument("--long", default="owasp,xquad-en", help="of the sets")
+    parser.add_argument("--long", default="owasp,xquad-en,xquad-de,xquad-zh", help="of the sets")
     parser.add_argument("--model", default=MINILM)
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir(), "memory-vectors"))
     parser.add_argument("--json", type=Path)

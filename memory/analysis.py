@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
-ANALYSIS_VERSION = 2
+ANALYSIS_VERSION = 3
 """Grows with every change of the terms; an index of another version is rebuilt."""
 
 _NAMES = """

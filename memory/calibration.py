@@ -14,6 +14,7 @@ Source:
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ import numpy as np
 from memory.unrelated_prompts import unrelated_prompts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
     from memory.fusion import Weights
@@ -33,6 +36,9 @@ _NEIGHBOURS = 8
 _BASE_NEIGHBOURS = 3
 _MOST_BASE = 0.95
 _PERCENTILE = 95
+_CHANCES = 0.5
+_CHATTER = 80
+_ABOVE_CHATTER = 2.0
 _FENCE = 2.0
 """Distances between the quartiles from which on a prompt is taken to be answered, not noise."""
 
@@ -100,6 +106,23 @@ def threshold_of(levels: ArrayLike) -> float:
     low, high, usual = np.percentile(by_language, (25, 75, _PERCENTILE), axis=1)
     highest = np.minimum(usual, high + _FENCE * (high - low)).max()
     return float(np.clip(highest, 0.01, 0.99))
+
+
+def threshold_of_parts(threshold: float, levels: Sequence[float]) -> float:
+    """Returns the level that a part of a long prompt has to reach, in [threshold, 1).
+
+    Each part has a chance to resemble something by accident, and what an agent is told before it is
+    asked resembles some workspaces more than everyday prompts do. So what most parts reach is taken
+    for the noise of the prompt, and the threshold is raised to twice of it; but no further than the
+    number of parts explains, because all of a prompt may be about what the workspace holds.
+
+    Args:
+        threshold: That of a short prompt, in (0, 1).
+        levels: Best level of each part, in [0, 1], at least one.
+    """
+    chatter = _ABOVE_CHATTER * float(np.percentile(levels, _CHATTER))
+    most = 1 - math.pow(1 - threshold, 1 + _CHANCES * math.log(len(levels)))
+    return max(threshold, min(most, chatter))
 
 
 def meaning(level: float, threshold: float) -> float:

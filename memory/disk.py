@@ -127,26 +127,31 @@ def _search(reader: SnapshotReader, settings: Settings, query: Query) -> SearchR
     # Only the model that made the vectors can be compared with them, and only the language that
     # made the terms finds them, whatever is configured by now.
     from memory.embedding_config import model_of_index  # noqa: PLC0415 - listings need no pydantic
+    from memory.prompt_parts import in_parts  # noqa: PLC0415 - as above
 
     info = reader.header.info
     memory = settings.memory.model_copy(update={"language": info.language})
     model = model_of_index(info.identity)
     index = reader.open_index(memory, model)
-    vector, trouble = _embed(model, query.text, settings)
-    return index.search(query, vector, degraded=f"no query embedding: {trouble}")
+    query = in_parts(query, memory.scoring)
+    vectors, trouble = _embed(model, query, settings)
+    return index.search(query, vectors, degraded=f"no query embedding: {trouble}")
 
 
 def _embed(
-    model: ModelInfo, text: str, settings: Settings
+    model: ModelInfo, query: Query, settings: Settings
 ) -> tuple[NDArray[np.float32] | None, str]:
-    """Returns the vector of a query, or why there is none."""
-    from memory.embedding_config import access_to_model  # noqa: PLC0415 - as above
-    from memory.providers.factory import open_embedder  # noqa: PLC0415
+    """Returns the vector of a query, or those of its parts, or why there is none."""
+    import numpy as np  # noqa: PLC0415 - as above
 
-    if not text.strip():
+    from memory.embedding_config import access_to_model  # noqa: PLC0415 - as above
+    from memory.providers.factory import open_embedder  # noqa: PLC0415 - as above
+
+    if not query.text.strip():
         return None, "the query is blank"
     try:
-        access = access_to_model(model, settings.inference)
-        return open_embedder(model, access).embed_query(text), ""
+        embedder = open_embedder(model, access_to_model(model, settings.inference))
+        vectors = np.stack([embedder.embed_query(text) for text in query.texts])
+        return (vectors if query.parts else vectors[0]), ""
     except (ConfigError, EmbeddingError) as error:
         return None, str(error)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,8 @@ from memory.calibration import NEUTRAL, meaning
 from memory.text_query import TextHits
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 _LEAST_SHARE = math.sqrt(0.75)
@@ -81,8 +83,14 @@ class FusedHits:
     """Coverage of the query, in [0, 1]."""
     vector_scores: NDArray[np.float64]
     """Cosine in [-1, 1]; 0 where it is not known."""
+    shares: NDArray[np.float64]
+    """Root of the share of the best hit that each has, in [0, 1]."""
     level: float
     """Of the best hit, not calibrated, in [0, 1]."""
+
+    def at(self, threshold: float) -> FusedHits:
+        """Returns the same hits, scored by another threshold in (0, 1)."""
+        return replace(self, scores=_scores(self.shares, meaning(self.level, threshold)))
 
 
 def fuse(
@@ -136,8 +144,35 @@ def fuse(
     text_share *= math.sqrt(coverage.max(initial=0))
     vector_share *= math.sqrt(relevance.max(initial=0)) * discernment
     ranks = _scaled(bm25, text_share) + _scaled(similar, vector_share)
-    scores = _scores(ranks, meaning(level, threshold))
-    return FusedHits(rows, scores, coverage, cosines, level)
+    shares = np.sqrt(_scaled(ranks, 1))
+    scores = _scores(shares, meaning(level, threshold))
+    return FusedHits(rows, scores, coverage, cosines, shares, level)
+
+
+def best_of(answers: Sequence[FusedHits]) -> tuple[FusedHits, NDArray[np.int64]]:
+    """Returns each hit of several answers once, as the one that scores it most says.
+
+    Args:
+        answers: Of the same index, at least one.
+
+    Returns:
+        The hits, and for each the number of its answer, shape (n,); of equals the first one.
+    """
+    lengths = [len(answer.rows) for answer in answers]
+    numbers = np.repeat(np.arange(len(answers)), lengths)
+    rows = np.concatenate([answer.rows for answer in answers])
+    scores = np.concatenate([answer.scores for answer in answers])
+    order = np.lexsort((numbers, -scores, rows))
+    kept = order[np.diff(rows[order], prepend=-1) > 0]
+    best = FusedHits(
+        rows[kept],
+        scores[kept],
+        np.concatenate([answer.text_scores for answer in answers])[kept],
+        np.concatenate([answer.vector_scores for answer in answers])[kept],
+        np.concatenate([answer.shares for answer in answers])[kept],
+        max(answer.level for answer in answers),
+    )
+    return best, numbers[kept]
 
 
 def _discernment(
@@ -155,9 +190,8 @@ def _discernment(
     return min(1.0, (1 - float(noise.mean())) / (1 - base)) ** _STEEPNESS
 
 
-def _scores(ranks: NDArray[np.float64], level: float) -> NDArray[np.float64]:
-    """Returns scores in the order of ``ranks``, shape (n,); that of the best is the level."""
-    shares = np.sqrt(_scaled(ranks, 1))
+def _scores(shares: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+    """Returns scores in the order of ``shares``, shape (n,); that of the best is the level."""
     if level <= NEUTRAL:
         return shares * level
     return np.interp(shares, (0, _LEAST_SHARE, 1), (0, NEUTRAL, level))

@@ -190,17 +190,18 @@ class MemoryIndex:
 
         Args:
             query: Text and limit.
-            vector: Embedding of the text, shape (dim,), any norm above zero; None searches the
-                text side alone.
+            vector: Embedding of the text, shape (dim,), or of each part of the query, shape
+                (n, dim); any norm above zero. None searches the text side alone.
             degraded: Why there is no vector, for the answer.
         Raises:
             DimensionMismatch: the vector has another dimension.
-            ValueError: the vector is zero or holds a value that is not finite.
+            ValueError: a vector is zero or holds a value that is not finite, or there are not as
+                many as parts.
         """
-        hits = find_hits(self._state, self._analyzer, self._rules, query, vector)
+        hits, raised = find_hits(self._state, self._analyzer, self._rules, query, vector)
         missed = vector is None and self._settings.weights.vector > 0 and bool(query.text.strip())
         degraded, state = degraded if missed else "", self._state
-        threshold = state.threshold_of(self._rules.weights)
+        threshold = state.threshold_of(self._rules.weights) and raised
         return SearchResult(hits, self._epoch, state.revision, degraded, threshold)
 
     def calibrate(self, vectors: NDArray[np.float32] | None = None) -> Calibration:

@@ -9,26 +9,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from memory.calibration import NEUTRAL
-from memory.fusion import VectorSide, Weights, fuse
+from memory.calibration import NEUTRAL, threshold_of_parts
+from memory.fusion import VectorSide, Weights, best_of, fuse
 from memory.grouping import DistinctFiles, Grouping, best_of_files
-from memory.messages import Hit
-from memory.snippets import Snippets
+from memory.shown_hits import Found, hits_of
 from memory.text_query import terms_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from memory.analysis import Analyzer
     from memory.fusion import FusedHits
     from memory.index_state import IndexState
-    from memory.messages import Query
+    from memory.messages import Hit, Query
     from memory.orama_ranking import OramaRanking
     from memory.text_query import TextHits
 
-MAX_SNIPPET_CHARS = 300
 _MIN_CANDIDATES = 200
 _CANDIDATES_PER_FILE = 30
 _WIDENING = 8
@@ -45,16 +43,17 @@ class SearchRules:
     """Takes the place of the other rules."""
 
 
-class _Found(NamedTuple):
-    """A chunk to be shown."""
+class _Answer(NamedTuple):
+    """Candidates for the hits of a query."""
 
-    path: str
-    position: int
-    """In the file."""
-    score: float
-    text_score: float
-    vector_score: float
-    noise: float = 0.0
+    fused: FusedHits
+    numbers: NDArray[np.int64] | None
+    """Of the text that each answers, shape (n,); None if there is one."""
+    terms: Sequence[Collection[str]]
+    """Of each text."""
+    is_cut: bool
+    """Whether there are more of them."""
+    threshold: float
 
 
 def find_hits(
@@ -63,21 +62,25 @@ def find_hits(
     rules: SearchRules,
     query: Query,
     vector: NDArray[np.float32] | None,
-) -> tuple[Hit, ...]:
+) -> tuple[tuple[Hit, ...], float]:
     """Returns hits by descending score, ties by path and position; see MemoryIndex.search.
 
     A content hash in the query asks for exactly the chunks that have it.
+
+    Returns:
+        The hits, and the level from which on they score more than 0.55.
     """
+    usual = state.threshold_of(rules.weights) or NEUTRAL
     if not query.text.strip():
-        return ()
+        return (), usual
     exact = _with_hash(state, query)
     if exact:
-        return _hits(state, exact, query, (), analyzer)
+        return hits_of(state, exact, query, ((),), analyzer), usual
     if rules.orama is None:
         return _Ranker(state, analyzer, rules).hits(query, vector)
     found = _as_orama(state, rules.orama, query, vector)
     terms = terms_of(analyzer, query.text)
-    return _hits(state, found, query, terms, analyzer)
+    return hits_of(state, found, query, (terms,), analyzer), usual
 
 
 def best_level(
@@ -99,30 +102,61 @@ class _Ranker:
         self._analyzer = analyzer
         self._rules = rules
 
-    def hits(self, query: Query, vector: NDArray[np.float32] | None) -> tuple[Hit, ...]:
+    def hits(
+        self, query: Query, vector: NDArray[np.float32] | None
+    ) -> tuple[tuple[Hit, ...], float]:
         """Ranks the candidates, and more of them if few files hold them all (SPEC S7)."""
-        unit = _unit(vector) if vector is not None and self._rules.weights.vector else None
+        units = self._units(query, vector)
         limit = max(_MIN_CANDIDATES, _CANDIDATES_PER_FILE * query.limit)
-        fused, terms, cut = self._fused(query.text, unit, limit)
-        kept = self._grouped(fused, query)
+        answer = self._answer(query, units, limit)
+        kept = self._grouped(answer.fused, query)
         wanted = min(query.limit, self._state.table.num_files)
-        if cut and kept.num_files < wanted and not kept.is_exhausted:
+        if answer.is_cut and kept.num_files < wanted and not kept.is_exhausted:
             # Copies may be many more than the sections of one file.
             widening = _WIDENING**2 if query.wants_distinct_files else _WIDENING
-            fused, terms, _cut = self._fused(query.text, unit, widening * limit)
-            kept = self._grouped(fused, query)
-        texts, vectors = fused.text_scores, fused.vector_scores
-        noise = self._state.noise.take(fused.rows[[ranked[-1] for ranked in kept.kept]]).tolist()
-        found = [
-            _Found(path, position, -below_zero, float(texts[number]), float(vectors[number]), each)
-            for (below_zero, path, position, number), each in zip(kept.kept, noise, strict=True)
-        ]
-        return _hits(self._state, found, query, terms, self._analyzer)
+            answer = self._answer(query, units, widening * limit)
+            kept = self._grouped(answer.fused, query)
+        found = self._found(answer, kept)
+        return hits_of(self._state, found, query, answer.terms, self._analyzer), answer.threshold
 
     def level(self, text: str, vector: NDArray[np.float32] | None) -> float:
         """Returns the level of the best candidate."""
         unit = _unit(vector) if vector is not None and self._rules.weights.vector else None
         return self._fused(text, unit, _MIN_CANDIDATES)[0].level
+
+    def _units(
+        self, query: Query, vector: NDArray[np.float32] | None
+    ) -> Sequence[NDArray[np.float32] | None]:
+        """Returns the vector of each text of a query."""
+        if vector is None or not self._rules.weights.vector:
+            return [None] * len(query.texts)
+        vectors = [vector] if vector.ndim == 1 else list(vector)
+        if len(vectors) != len(query.texts):
+            raise ValueError(f"{len(vectors)} vectors for {len(query.texts)} parts of a query")
+        return list(map(_unit, vectors))
+
+    def _answer(
+        self, query: Query, units: Sequence[NDArray[np.float32] | None], limit: int
+    ) -> _Answer:
+        """Returns the candidates of all texts, each row once."""
+        threshold = self._state.threshold_of(self._rules.weights) or NEUTRAL
+        every = [self._fused(*each, limit) for each in zip(query.texts, units, strict=True)]
+        answers, terms, cuts = zip(*every, strict=True)
+        if len(answers) == 1:
+            return _Answer(answers[0], None, terms, cuts[0], threshold)
+        threshold = threshold_of_parts(threshold, [each.level for each in answers])
+        fused, numbers = best_of([each.at(threshold) for each in answers])
+        return _Answer(fused, numbers, terms, any(cuts), threshold)
+
+    def _found(self, answer: _Answer, kept: Grouping) -> Iterator[Found]:
+        """Yields the chunks that are shown."""
+        fused, numbers = answer.fused, answer.numbers
+        texts, vectors = fused.text_scores, fused.vector_scores
+        noise = self._state.noise.take(fused.rows[[ranked[-1] for ranked in kept.kept]]).tolist()
+        for (below_zero, path, position, hit), each in zip(kept.kept, noise, strict=True):
+            number = int(numbers[hit]) if numbers is not None else 0
+            sides = float(texts[hit]), float(vectors[hit])
+            yield Found(path, position, -below_zero, *sides, each, number)
 
     def _grouped(self, fused: FusedHits, query: Query) -> Grouping:
         grouping = _grouping(self._state, query)
@@ -165,7 +199,9 @@ def _grouping(state: IndexState, query: Query) -> Grouping:
 
 def _as_orama(
     state: IndexState, orama: OramaRanking, query: Query, vector: NDArray[np.float32] | None
-) -> list[_Found]:
+) -> list[Found]:
+    if query.parts:
+        raise ValueError("Orama asks every text as it is")
     hits = orama.search(state, query.text, _unit(vector) if vector is not None else None)
     grouping = _grouping(state, query)
     owners = map(state.table.owner, hits.rows.tolist())
@@ -175,7 +211,7 @@ def _as_orama(
         for number, (score, owner) in enumerate(zip(hits.scores.tolist(), owners, strict=True))
     )
     return [
-        _Found(
+        Found(
             path,
             position,
             -below_zero,
@@ -195,7 +231,7 @@ def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
     return (vector / norm).astype(np.float32, copy=False)
 
 
-def _with_hash(state: IndexState, query: Query) -> list[_Found]:
+def _with_hash(state: IndexState, query: Query) -> list[Found]:
     hashes = {match[0].lower() for match in _CONTENT_HASH.finditer(query.text)}
     if not hashes:
         return []
@@ -206,38 +242,4 @@ def _with_hash(state: IndexState, query: Query) -> list[_Found]:
     )
     grouping = _grouping(state, query)
     grouping.extend((-1.0, *owner, 0) for owner in owners)
-    return [_Found(path, position, 1.0, 1.0, 0.0) for _, path, position, _ in grouping.kept]
-
-
-def _hits(
-    state: IndexState,
-    found: Iterable[_Found],
-    query: Query,
-    terms: Collection[str],
-    analyzer: Analyzer,
-) -> tuple[Hit, ...]:
-    """Returns what is shown of chunks, with snippets around ``terms`` if the query wants them."""
-    snippets = Snippets(terms, analyzer, MAX_SNIPPET_CHARS) if query.wants_snippets else None
-    return tuple([_hit(state, each, snippets) for each in found])
-
-
-def _hit(state: IndexState, found: _Found, snippets: Snippets | None) -> Hit:
-    path, position, score, text_score, vector_score, noise = found
-    packed = state.table[path].packed
-    headlines, content, start_line, end_line = packed.section(position)
-    snippet = snippets.of(content) if snippets is not None else ""
-    summary = packed.summary
-    # By position: names take a third longer.
-    return Hit(
-        path,
-        headlines,
-        start_line,
-        end_line,
-        score,
-        text_score,
-        vector_score,
-        snippet,
-        summary.mtime_ns,
-        summary.size,
-        noise,
-    )
+    return [Found(path, position, 1.0, 1.0, 0.0) for _, path, position, _ in grouping.kept]

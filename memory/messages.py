@@ -186,6 +186,13 @@ class Query:
     wants_distinct_files: bool = False
     """Whether a file gives its place to the next one if its best hit says nearly what the best hit
     of a file above it says (``near_duplicates``)."""
+    parts: tuple[str, ...] = ()
+    """Parts of a long text that are asked one by one in its place (``prompt_parts``)."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What is asked, and embedded: the parts, or else the text."""
+        return self.parts or (self.text,)
 
 
 class Hit(NamedTuple):
@@ -210,6 +217,8 @@ class Hit(NamedTuple):
     """Bytes of the file when it was indexed."""
     noise: float = 0.0
     """Cosine of the chunk with texts that have nothing to do with it, in [0, 1)."""
+    part: str = ""
+    """Part of a long query that the chunk answers best; empty if the query was asked whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +231,8 @@ class SearchResult:
     degraded: str
     """Why only one side answered (``no query embedding``); empty if both did."""
     threshold: float | None = None
-    """Level in (0, 1) from which on an answer scores more than 0.55; None if not measured yet."""
+    """Level in (0, 1) from which on an answer to this query scores more than 0.55; None if not
+    measured yet."""
 
 
 @dataclass(frozen=True, slots=True)

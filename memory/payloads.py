@@ -31,6 +31,8 @@ class HitPayload(TypedDict):
     text_score: float
     vector_score: float
     noise: float
+    part: str
+    """Of a long query, what the chunk answers best; empty if the query was asked whole."""
     snippet: str
     last_modified: str
     fresh: bool
@@ -204,6 +206,7 @@ def search_payload(
             "text_score": float(hit.text_score),
             "vector_score": float(hit.vector_score),
             "noise": float(hit.noise),
+            "part": hit.part,
             "snippet": hit.snippet,
             "last_modified": iso_time(hit.mtime_ns),
             "fresh": hit.path in fresh_paths,

@@ -106,6 +106,8 @@ def _hit_lines(hit: HitPayload, *, explain: bool) -> Iterator[str]:
     if explain:
         vector = f"vector {hit['vector_score']:.3f} (noise {hit['noise']:.3f})"
         yield f"  text {hit['text_score']:.3f}, {vector},"
+        if hit["part"]:
+            yield f"  answers: {sanitize_cell(hit['part'], _SNIPPET_CHARACTERS)}"
         yield f"  last modified {hit['last_modified']}"
     snippet = sanitize_cell(hit["snippet"], _SNIPPET_CHARACTERS)
     if snippet:

@@ -68,17 +68,18 @@ class MemoriesTable:
         hits = tuple(hit for hit in result.hits if hit.path not in exclude)
         return self._rows(replace(result, hits=hits))
 
-    def has_rows(self, prompt: str, vector: NDArray[np.float32] | None) -> bool:
-        """Tells whether any file is mentioned for a prompt."""
-        query = Query(prompt, self._limit, wants_snippets=False, wants_distinct_files=True)
+    def has_rows(
+        self, prompt: str, vector: NDArray[np.float32] | None, parts: tuple[str, ...] = ()
+    ) -> bool:
+        """Tells whether any file is mentioned for a prompt; see ``Asked`` for vector and parts."""
+        query = Query(
+            prompt, self._limit, wants_snippets=False, wants_distinct_files=True, parts=parts
+        )
         return bool(self._rows(self._index.search(query, vector)))
 
     def _search(self, asked: Asked, *, distinct: bool) -> SearchResult:
         limit = self._limit + len(asked.question.exclude)
-        query = Query(
-            asked.question.text, limit, wants_snippets=False, wants_distinct_files=distinct
-        )
-        return self._index.search(query, asked.vector)
+        return self._index.search(asked.query(limit, distinct=distinct), asked.vector)
 
     def _rows(self, result: SearchResult) -> tuple[str, ...]:
         """Returns the paths in the table of an answer."""

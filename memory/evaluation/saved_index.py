@@ -16,7 +16,7 @@ from memory.calibrating import calibrate_at_once
 from memory.config import HybridWeights
 from memory.embedding_config import access_to_model, model_of_index
 from memory.errors import BadEmbedding, EvaluationError
-from memory.evaluation.asking import Asked, answer_measures
+from memory.evaluation.asking import answer_measures, ask
 from memory.evaluation.judged import read_questions
 from memory.evaluation.known_items import known_items
 from memory.evaluation.memories_table import MemoriesTable
@@ -32,10 +32,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from memory.config import MemorySettings, Settings
+    from memory.evaluation.asking import Asked
     from memory.evaluation.question import Question
     from memory.evaluation.report import ComparisonPayload, EvalPayload, RulesPayload
     from memory.index import MemoryIndex
-    from memory.providers.base import Embedder, ModelInfo
+    from memory.providers.base import ModelInfo
 
     Kinds = Mapping[str, Sequence[Question]]
 
@@ -152,14 +153,8 @@ class _Run:
         access = access_to_model(self.model, settings.inference)
         self._embedder = open_embedder(self.model, access)
         self._unrelated: NDArray[np.float32] | None = None
-        self._asked = [
-            Asked(question, _vector(self._embedder, question.text))
-            for questions in kinds.values()
-            for question in questions
-        ]
-        self._off_topic = [
-            (prompt, _vector(self._embedder, prompt)) for prompt in off_topic_prompts()
-        ]
+        self._vectors: dict[str, NDArray[np.float32] | None] = {}
+        self._off_topic = [(prompt, self._vector(prompt)) for prompt in off_topic_prompts()]
 
     def outcome(self, settings: Settings, *, sides: bool) -> Outcome:
         """Returns what a configuration answers; ``sides`` asks each of its sides alone, too."""
@@ -168,8 +163,8 @@ class _Run:
         index = self._index(settings.memory)
         table = MemoriesTable(index, settings)
         return Outcome(
-            modes=modes | {"hybrid": self._measured(index)},
-            tables=[table.figures(asked) for asked in self._asked],
+            modes=modes | {"hybrid": self._measured(index, settings.memory.scoring)},
+            tables=list(map(table.figures, self._asked(settings.memory.scoring))),
             off_topic=[table.has_rows(*prompt) for prompt in self._off_topic],
         )
 
@@ -194,7 +189,8 @@ class _Run:
             # In Orama a weight of zero makes both sides even, so a side is that of our own scores.
             weights = HybridWeights(text=text, vector=vector)
             alone = {"hybrid_weights": weights, "scoring": "absolute"}
-            yield mode, self._measured(self._index(memory.model_copy(update=alone)))
+            index = self._index(memory.model_copy(update=alone))
+            yield mode, self._measured(index, "absolute")
 
     def _index(self, memory: MemorySettings) -> MemoryIndex:
         update = {"language": self._language}
@@ -208,16 +204,21 @@ class _Run:
             self._unrelated = np.stack([self._embedder.embed_query(text) for text in prompts])
         return self._unrelated
 
-    def _measured(self, index: MemoryIndex) -> list[dict[str, float]]:
-        return [answer_measures(index, asked) for asked in self._asked]
+    def _measured(self, index: MemoryIndex, scoring: str) -> list[dict[str, float]]:
+        return [answer_measures(index, asked) for asked in self._asked(scoring)]
 
+    def _asked(self, scoring: str) -> Iterator[Asked]:
+        for questions in self._kinds.values():
+            yield from (ask(question, self._vector, scoring) for question in questions)
 
-def _vector(embedder: Embedder, text: str) -> NDArray[np.float32] | None:
-    """Returns the vector of a text; None if the model has none for it, so that words answer."""
-    try:
-        return embedder.embed_query(text)
-    except BadEmbedding:
-        return None
+    def _vector(self, text: str) -> NDArray[np.float32] | None:
+        """Returns the vector of a text; None if the model has none for it, so that words answer."""
+        if text not in self._vectors:
+            try:
+                self._vectors[text] = self._embedder.embed_query(text)
+            except BadEmbedding:
+                self._vectors[text] = None
+        return self._vectors[text]
 
 
 def _rules(memory: MemorySettings) -> RulesPayload:

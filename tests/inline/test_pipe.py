@@ -254,6 +254,20 @@ async def test_without_a_query_embedding_text_alone_answers_and_says_so(pipe: Pi
     assert [hit.path for hit in result.hits] == ["a.md"]
 
 
+async def test_a_long_prompt_is_embedded_and_answered_part_by_part(pipe: Pipe):
+    """SPEC A1."""
+    pipe.write("a.md", "# Zebra\n\nStripes keep flies away.\n")
+    await pipe.settle()
+    chatter = "Fold each napkin of the banquet into a swan before any guest has come in at all. "
+    question = "Do stripes keep flies away?"
+    pipe.worker.model.queries.clear()
+
+    result = await pipe.provider.search.remote(f"{chatter * 3}{question}", 5)
+
+    assert {chatter.strip(), question} <= set(pipe.worker.model.queries)
+    assert [(hit.path, hit.part) for hit in result.hits] == [("a.md", question)]
+
+
 async def test_a_blank_prompt_and_an_empty_index_get_no_section(pipe: Pipe):
     """SPEC A1."""
     assert (await pipe.provider.section.remote("  \n")).text == ""

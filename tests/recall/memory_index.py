@@ -14,25 +14,32 @@ from memory.calibrating import calibrate_at_once
 from memory.chunk_limits import chunk_limits
 from memory.config import MemorySettings, Settings
 from memory.embedding_input import compose
-from memory.evaluation.asking import Asked, answer_measures
+from memory.evaluation.asking import Asked, answer_measures, ask
 from memory.evaluation.judged import read_questions
 from memory.evaluation.memories_table import MemoriesTable
 from memory.evaluation.off_topic import off_topic_prompts
+from memory.evaluation.question import Question
 from memory.globs import Globs
 from memory.index import MemoryIndex
 from memory.index_settings import IndexSettings
 from memory.markdown import parse_file
-from memory.messages import FileUpdate, Query
+from memory.messages import FileUpdate
 from memory.providers.local import MINILM
 from memory.workspace import SourceFile, Workspace
 from tests.local_models import loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from memory.messages import Hit, ParsedFile
 
 FOLDER = Path(__file__).parent
+BENCHMARKS = FOLDER.parents[1] / "benchmarks"
+AGENTS, OFF_TOPIC = (
+    (BENCHMARKS / name).read_text("utf-8").strip().split("\n%%\n")
+    for name in ("agent_prompts.txt", "off_topic_prompts.txt")
+)
+"""Prompts of about 300 words, in paragraphs."""
 SETTINGS = Settings(memory=MemorySettings())
 ROWS = SETTINGS.memory.max_system_prompt_memory_results
 
@@ -46,6 +53,8 @@ class Memory:
     off_topic: dict[str, np.ndarray]
     """Vectors of prompts that nothing answers, by prompt."""
 
+    embedded: Callable[[Iterable[str]], np.ndarray]
+
     @property
     def table(self) -> MemoriesTable:
         return MemoriesTable(self.index, SETTINGS)
@@ -56,8 +65,22 @@ class Memory:
         return sum(answer_measures(self.index, one)["nDCG@10"] for one in each) / len(each)
 
     def hits(self, asked: Asked) -> tuple[Hit, ...]:
-        query = Query(asked.question.text, ROWS)
-        return self.index.search(query, asked.vector).hits
+        return self.index.search(asked.query(ROWS), asked.vector).hits
+
+    def inside(self, asked: Asked, number: int) -> Asked:
+        """Returns a question inside a long prompt; its number decides in which one and where."""
+        paragraphs = AGENTS[number % len(AGENTS)].split("\n\n")
+        paragraphs.insert(number % (len(paragraphs) + 1), asked.question.text)
+        return self._ask(replace(asked.question, text="\n\n".join(paragraphs)))
+
+    @property
+    def long_off_topic(self) -> list[Asked]:
+        # A workspace with a recipe for plum cake does answer who orders one.
+        prompts = [each for each in (*AGENTS, *OFF_TOPIC) if "Pflaumen" not in each]
+        return [self._ask(Question(prompt, {})) for prompt in prompts]
+
+    def _ask(self, question: Question) -> Asked:
+        return ask(question, lambda text: self.embedded([text])[0])
 
     def missed(self, kind: str) -> list[str]:
         """Returns the questions of a kind none of whose files has a row."""
@@ -72,7 +95,8 @@ def built() -> Memory:
     index, embedded = calibrated_index(FOLDER / "workspace")
     own = (FOLDER / "off_topic.txt").read_text("utf-8").splitlines()
     prompts = [*off_topic_prompts(), *own]
-    return Memory(index, _asked(embedded), dict(zip(prompts, embedded(prompts), strict=True)))
+    off_topic = dict(zip(prompts, embedded(prompts), strict=True))
+    return Memory(index, _asked(embedded), off_topic, embedded)
 
 
 def calibrated_index(folder):
@@ -105,8 +129,8 @@ def _asked(embedded) -> dict[str, list[Asked]]:
     file = FOLDER / "questions.jsonl"
     questions = read_questions(file)
     kinds = [json.loads(line)["kind"] for line in file.read_text("utf-8").splitlines()]
-    vectors = embedded(question.text for question in questions)
     by_kind: dict[str, list[Asked]] = {}
-    for kind, question, vector in zip(kinds, questions, vectors, strict=True):
-        by_kind.setdefault(kind, []).append(Asked(question, vector))
+    for kind, question in zip(kinds, questions, strict=True):
+        asked = ask(question, lambda text: embedded([text])[0])
+        by_kind.setdefault(kind, []).append(asked)
     return by_kind

@@ -102,6 +102,29 @@ def test_few_prompts_about_something_else_have_a_row(memory):
     assert len(disturbed) <= 0.1 * len(memory.off_topic)
 
 
+def test_a_question_inside_a_long_prompt_has_the_rows_that_it_has_alone(memory):
+    asked = [one for kind in ("keyword", "natural") for one in memory.asked[kind]]
+    inside = [memory.inside(one, number) for number, one in enumerate(asked)]
+    short, long = (
+        sum(memory.table.figures(one).recall for one in every) for every in (asked, inside)
+    )
+
+    assert long >= short - 0.03 * len(asked)
+
+
+def test_half_of_what_a_long_task_is_about_has_a_row(memory):
+    recalls = [each.recall for each in figures(memory, ["long"])]
+
+    assert sum(recalls) / len(recalls) >= 0.5
+
+
+def test_few_long_prompts_about_something_else_have_a_row(memory):
+    prompts = memory.long_off_topic
+    disturbed = [one.question.text for one in prompts if memory.table.rows(one)]
+
+    assert len(disturbed) <= 0.1 * len(prompts)
+
+
 def test_a_paraphrase_shares_no_word_with_its_file(memory):
     analyzer = Analyzer("english")
     for one in memory.asked["paraphrase"]:

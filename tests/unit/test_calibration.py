@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import chain
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.calibrating import Calibration
-from memory.calibration import NEUTRAL, Reference, meaning, threshold_of
+from memory.calibration import NEUTRAL, Reference, meaning, threshold_of, threshold_of_parts
 from memory.fusion import Weights
 from memory.index import MemoryIndex
 from memory.index_settings import IndexSettings
@@ -99,6 +100,31 @@ def test_the_threshold_is_what_one_prompt_in_twenty_of_a_language_reaches():
     levels[3] = np.linspace(0, 0.5, len(LANGUAGES[0]))
 
     assert threshold_of(levels.ravel()) == pytest.approx(0.95 * 0.5)
+
+
+def test_a_prompt_whose_chatter_says_nothing_keeps_the_threshold():
+    assert threshold_of_parts(0.3, [0.0] * 16 + [0.9, 0.1]) == 0.3
+
+
+def test_chatter_that_resembles_the_workspace_raises_the_threshold_to_twice_of_it():
+    levels = [0.1] * 14 + [0.2] * 5 + [0.9]  # four fifths are 0.2 or less
+
+    assert threshold_of_parts(0.3, levels) == pytest.approx(0.4)
+
+
+def test_a_prompt_that_is_all_about_the_workspace_passes_the_raised_threshold():
+    few, many = (threshold_of_parts(0.3, [0.9] * count) for count in (2, 20))
+
+    assert many == pytest.approx(1 - 0.7 ** (1 + math.log(20) / 2))
+    assert 0.3 < few < many < 0.9
+
+
+@given(st.floats(0.01, 0.99), st.lists(st.floats(0, 1), min_size=1, max_size=24))
+def test_a_threshold_is_raised_and_stays_below_one(threshold, levels):
+    raised = threshold_of_parts(threshold, levels)
+
+    assert threshold <= raised < 1
+    assert threshold_of_parts(threshold, levels[:1]) == pytest.approx(threshold)
 
 
 def test_prompts_that_the_workspace_answers_do_not_raise_the_threshold():

@@ -227,6 +227,15 @@ def test_the_context_lists_the_files_that_clear_the_floor(saved):
     assert "| `wiki/people/alice.md` |" in answer["section"]
 
 
+def test_a_long_prompt_is_asked_part_by_part(saved):
+    chatter = "Fold each napkin of the banquet into a swan before any guest has come in at all. "
+    question = "Who is the main contact at Acme?"
+    answer = found(saved, f"{chatter * 3}{question}")
+
+    assert answer["hits"][0]["path"] == "wiki/people/alice.md"
+    assert answer["hits"][0]["part"] == question
+
+
 def test_a_copy_has_no_row_of_its_own_but_is_found(tmp_path, saved):
     text, title = FILES["wiki/people/alice.md"]
     index = MemoryIndex(MODEL, Analyzer("english"), IndexSettings(), epoch="e")

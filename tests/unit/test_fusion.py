@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.fusion import FusedHits, VectorSide, Weights, fuse
+from memory.fusion import FusedHits, VectorSide, Weights, best_of, fuse
 from memory.text_query import TextHits
 
 
@@ -263,3 +263,30 @@ def test_scores_stay_between_zero_and_one_and_keep_the_order_of_the_weighted_sum
     ranked = sorted(found, key=lambda row: -sums[row])
     scores = [found[row] for row in ranked]
     assert scores == pytest.approx(sorted(scores, reverse=True), rel=1e-5)
+
+
+def test_of_several_answers_each_row_counts_as_what_scores_it_most():
+    one = fuse(text_side({1: 9.0, 2: 5.0}), None, weights=Weights(), floor=0.3, noise=0.2)
+    other = fuse(text_side({3: 6.0, 2: 5.9}), None, weights=Weights(), floor=0.3, noise=0.2)
+
+    best, numbers = best_of([one, other])
+
+    expected = scores_of(one) | scores_of(other)
+    assert scores_of(best) == expected
+    assert dict(zip(best.rows.tolist(), numbers.tolist(), strict=True)) == {1: 0, 2: 1, 3: 1}
+    assert best.text_scores[best.rows == 2] == pytest.approx(0.59)
+    assert best.level == one.level > other.level
+
+
+def test_of_equal_scores_the_first_answer_counts():
+    one = fuse(text_side({1: 9.0}), None, weights=Weights(), floor=0.3, noise=0.2)
+
+    assert best_of([one, one])[1].tolist() == [0]
+
+
+def test_another_threshold_scores_the_same_hits_as_if_they_were_found_with_it():
+    sides = text_side({1: 9.0, 2: 5.0}), None
+    rules = {"weights": Weights(), "floor": 0.3, "noise": 0.2}
+    hits = fuse(*sides, **rules).at(0.3)
+
+    assert scores_of(hits) == scores_of(fuse(*sides, **rules, threshold=0.3))

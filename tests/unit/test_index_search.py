@@ -357,3 +357,70 @@ def test_files_that_a_content_hash_names_are_one_if_that_is_wanted():
 
     hits = index.search(Query(text, 5, wants_distinct_files=True), None).hits
     assert [hit.path for hit in hits] == ["a.md"]
+
+
+PARTS = ("Sort the letters of the office.", "Who saw the fox?")
+
+
+def in_two_parts(**changes) -> Query:
+    return Query(" ".join(PARTS), 5, parts=PARTS, **changes)
+
+
+def test_each_part_of_a_long_query_has_words_and_a_vector_of_its_own():
+    index = directed(
+        ("fox.md", {"A fox.": 0.0}), ("near.md", {"Nothing like it.": 0.8}), ("far.md", {"No.": 0})
+    )
+    result = index.search(in_two_parts(), np.stack([FIRST_AXIS, NOWHERE]))
+
+    assert {hit.path: hit.part for hit in result.hits} == {"fox.md": PARTS[1], "near.md": PARTS[0]}
+    by_path = {hit.path: hit for hit in result.hits}
+    alone = index.search(Query(PARTS[1], 5), NOWHERE).hits[0]
+    assert by_path["fox.md"].text_score == alone.text_score
+    assert by_path["near.md"].vector_score == pytest.approx(0.8)
+    assert by_path["near.md"].text_score == 0
+
+
+def test_a_hit_of_several_parts_is_shown_once_as_that_of_the_best():
+    index = directed(("fox.md", {"Who saw the fox at the office?": 0.6}))
+
+    (hit,) = index.search(in_two_parts(), np.stack([FIRST_AXIS, FIRST_AXIS])).hits
+
+    assert hit.part == PARTS[1]
+
+
+def test_a_snippet_shows_the_words_of_the_part_that_it_answers():
+    filler = "Nothing was said about it for a very long time. " * 20
+    index = directed(("a.md", {f"The office. {filler} He saw a fox. {filler}": 0.0}))
+
+    (hit,) = index.search(in_two_parts(), None).hits
+
+    assert hit.part == PARTS[1]
+    assert "saw a fox" in hit.snippet
+
+
+def test_words_answer_the_parts_of_a_long_query_alone_if_there_are_no_vectors():
+    index = directed(("fox.md", {"A fox.": 0.5}))
+    result = index.search(in_two_parts(), None)
+
+    assert [hit.path for hit in result.hits] == ["fox.md"]
+    assert result.degraded == "no query embedding"
+
+
+def test_a_short_query_has_no_part_and_keeps_the_threshold():
+    index = directed(("fox.md", {"A fox.": 0.5}))
+
+    assert index.search(Query("fox", 5), FIRST_AXIS).hits[0].part == ""
+
+
+def test_vectors_that_are_not_one_a_part_are_refused():
+    index = directed(("fox.md", {"A fox.": 0.5}))
+
+    with pytest.raises(ValueError, match="1 vectors for 2 parts"):
+        index.search(in_two_parts(), FIRST_AXIS)
+
+
+def test_orama_takes_no_parts():
+    index = directed(("fox.md", {"A fox.": 0.5}), settings=IndexSettings(scoring="orama"))
+
+    with pytest.raises(ValueError, match="as it is"):
+        index.search(in_two_parts(), np.stack([FIRST_AXIS, FIRST_AXIS]))

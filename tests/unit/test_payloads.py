@@ -25,7 +25,7 @@ def summary(path, chunks=1):
 
 
 def test_a_search_answer_has_the_documented_fields():
-    hit = Hit("a.md", "# A", 3, 9, 0.8, 0.7, 0.9, "snip", TIME_NS, 10, 0.25)
+    hit = Hit("a.md", "# A", 3, 9, 0.8, 0.7, 0.9, "snip", TIME_NS, 10, 0.25, "Who?")
     result = SearchResult((hit,), "e", 4, "no query embedding", 0.5)
 
     assert search_payload("q", result, source="disk", age_s=2.5, fresh_paths={"a.md"}) == {
@@ -44,6 +44,7 @@ def test_a_search_answer_has_the_documented_fields():
                 "text_score": 0.7,
                 "vector_score": 0.9,
                 "noise": 0.25,
+                "part": "Who?",
                 "snippet": "snip",
                 "last_modified": TIME,
                 "fresh": True,

@@ -18,6 +18,7 @@ def hit(path="wiki/a.md", score=0.88, **changes):
         "text_score": 0.5,
         "vector_score": 0.75,
         "noise": 0.2,
+        "part": "",
         "snippet": "Met in Atlanta.",
         "last_modified": "2026-05-12T12:00:00Z",
         "fresh": True,
@@ -74,6 +75,14 @@ def test_explain_shows_both_sides():
     calibrated = search_markdown(answer(hit(), threshold=0.25), explain=True)
     assert "a level of 0.250" in calibrated
     assert "level" not in search_markdown(answer(hit(), threshold=0.25))
+
+
+def test_explain_shows_which_part_of_a_long_prompt_a_hit_answers():
+    long = answer(hit(part="Whom did\nwe meet?"), hit(path="b.md"))
+
+    assert search_markdown(long, explain=True).count("  answers: ") == 1
+    assert "  answers: Whom did we meet?\n" in search_markdown(long, explain=True)
+    assert "Whom" not in search_markdown(long)
 
 
 def test_nothing_from_a_file_is_live_in_any_answer():
