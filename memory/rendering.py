@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from memory.payloads import (
+        BuildingPayload,
         HitPayload,
         ListItem,
         SearchPayload,
@@ -117,6 +118,8 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
     if embedding["model"]:
         name = sanitize_cell(f"{embedding['provider']} / {embedding['model']}")
         yield f"- model: {name}, dimension {embedding['dimension']}"
+    if status["building"]:
+        yield f"- being built: {_building(status['building'], status['files'])}"
     if status["state"] != "stopped":
         yield f"- pending: {_count(status['pending'], 'file')}"
         yield f"- embedded since the start: {_count(status['embedded_inputs'], 'text')}"
@@ -134,6 +137,12 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
         yield f"- skipped: `{sanitize_path(skipped['path'])}`: {reason}"
     for actor in status["actors"]:
         yield f"- actor {actor['name']}: {actor['state']}, pid {actor['pid']}"
+
+
+def _building(new: BuildingPayload, num_files: int) -> str:
+    name = sanitize_cell(f"{new['provider']} / {new['model']}")
+    files = f"{new['files']:,} of {_count(max(new['files'], num_files), 'file')}"
+    return f"{name}, dimension {new['dimension']}, {files}; until then searches find words only"
 
 
 def _on_disk(status: StatusPayload) -> str:
