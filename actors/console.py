@@ -93,14 +93,18 @@ class Console:
             news = "missing; the index keeps what it has" if is_missing else "back"
             self.say(f"workspace is {news}")
         self._is_missing = is_missing
-        if self._is_building and not status["building"] and status["state"] != "starting":
-            name = "{provider} / {model}".format_map(status["embedding"])
-            self.say(f"the index of {name} is complete and answers now")
-        self._is_building = status["building"] is not None
+        if status["state"] != "starting":
+            self._note_building(status)
         error = status["disk_error"]
         if error != self._disk_error:
             self.say(f"{error}; it is tried again" if error else "the disk takes the index again")
         self._disk_error = error
+
+    def _note_building(self, status: StatusPayload) -> None:
+        if self._is_building and status["building"] is None:
+            name = "{provider} / {model}".format_map(status["embedding"])
+            self.say(f"the index of {name} is complete and answers now")
+        self._is_building = status["building"] is not None
 
     def indexed(self, entry: FileIndexed) -> None:
         """Prints what a change on disk cost."""

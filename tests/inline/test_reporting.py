@@ -147,3 +147,20 @@ async def test_a_restarted_pool_does_not_make_the_daemon_forget_what_was_embedde
     assert [status["embedded_inputs"] for status in statuses] == [11, 11]
     assert (last["embedded_inputs"], last["tokens"]) == (12, 118)
     assert asked.restarted() == [("EmbedderPool", 33)]
+
+
+async def test_while_another_model_is_built_both_are_told(system: System):
+    newest = IndexStatus("n", 2, 1, 2, 8, 1, None, "local", "new")
+    system.keeper.shell.report = IndexStatus("e", 5, 4, 6, 384, 1, 0.5, "local", "old", newest)
+
+    status = await reporter(system).status()
+
+    assert status["embedding"] == {"provider": "local", "model": "old", "dimension": 384}
+    assert (status["files"], status["chunks"]) == (4, 6)
+    assert status["building"] == {
+        "provider": "local",
+        "model": "new",
+        "dimension": 8,
+        "files": 1,
+        "chunks": 2,
+    }

@@ -183,6 +183,7 @@ def test_files_that_only_the_old_index_knows_differ_from_every_file_on_disk(data
     assert files == {"a.md": -1, "b.md": 1, "c.md": -1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("days", [0, 6.9, 7.1])
 def test_switching_back_within_a_week_embeds_what_changed_since(data, old, new, days):
     there = Memory(data, new)
@@ -281,6 +282,7 @@ def test_few_failing_files_do_not_hold_it_for_ever_and_an_outage_does(
     assert memory.take_over() == takes_over
 
 
+@pytest.mark.slow
 def test_it_waits_for_calibrated_scores_unless_it_is_urgent(data, new):
     memory = Memory(data, new)
     memory.put_all()
