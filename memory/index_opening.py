@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from memory.analysis import Analyzer
+from memory.atomic_file import OsDisk
 from memory.errors import SnapshotCorrupt, SnapshotIncompatible, SnapshotMissing, StoreError
 from memory.identity import Identity, decide, differences, read_embedding_json
 from memory.index import MemoryIndex
@@ -92,7 +93,9 @@ class Opener:
             OSError: see open_or_create.
         """
         folder = data / NEXT_NAME
-        folder.mkdir(mode=0o700, exist_ok=True)
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700)
+            OsDisk().fsync_folder(data)
         try:
             saved = open_saved(folder)
             with saved.snapshot:

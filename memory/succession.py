@@ -7,7 +7,6 @@ holds what the old one holds. At any other time the newest is the only one.
 
 from __future__ import annotations
 
-import errno
 import logging
 import threading
 from contextlib import suppress
@@ -16,10 +15,11 @@ from typing import TYPE_CHECKING, Self
 
 from memory.errors import DimensionMismatch, StaleUpdate
 from memory.identity import Identity
-from memory.index_folders import NEXT_NAME, clear, exchange, forget_previous, settle
+from memory.index_folders import KEPT_S, NEXT_NAME, clear, forget_previous, settle
 from memory.index_opening import Kept, open_or_create
 from memory.messages import FileUpdate
-from memory.storage import IndexStorage
+from memory.records import PackedFile
+from memory.taking_over import is_ready, is_saved, moved, saved
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,9 +49,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MAX_MISSING_SHARE = 0.05
-"""Of the files, how many the newest index may lack when it takes over in spite of failures."""
-_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NEVER = -1
 
 
@@ -136,7 +133,7 @@ class Succession:
             self._begin_with(error, update.hashes, update.vectors)
             raise StaleUpdate(update.path, self._now.newest.index.epoch) from None
         if now.old is not None:
-            _follow(now.old, update.path, update.parsed)
+            _follow(now.old, now.newest.index.file(update.path), update.path, update.parsed)
         return result
 
     def add(
@@ -148,8 +145,7 @@ class Succession:
             result = now.newest.index.add(batch, hashes, vectors)
         if now.old is not None:
             for packed in batch.files:
-                if packed.summary != now.old.index.file(packed.summary.path):
-                    _follow(now.old, packed.summary.path, packed.parsed)
+                _follow(now.old, packed.summary, packed.summary.path, packed)
         return result
 
     def keep(self, hashes: Sequence[str], vectors: NDArray[np.float32]) -> None:
@@ -247,11 +243,12 @@ class Succession:
         Raises:
             OSError: the disk refused; see IndexStorage.save.
         """
+        forget_previous(self._data, before=now - KEPT_S, disk=self._disk)
         with self._writing:
             indexes = self._now
-            revision = self._saved(indexes.newest, now, helper)
+            revision = saved(indexes.newest, self._data, now, helper)
             if indexes.old is not None and indexes.old.storage.status().needs_save:
-                self._saved(indexes.old, now, helper)
+                saved(indexes.old, self._data, now, helper)
         return revision
 
     def take_over(
@@ -273,15 +270,15 @@ class Succession:
         """
         with self._writing:
             new, old = self._now.newest, self._now.old
-            if old is None or new.index.epoch != epoch or not _is_ready(new, old, is_urgent):
+            if old is None or new.index.epoch != epoch or not is_ready(new, old, is_urgent):
                 return False
             for kept in (new, old):
-                if not _is_saved(kept) or kept.storage.status().needs_save:
-                    self._saved(kept, now, helper)
+                if not is_saved(kept) or kept.storage.status().needs_save:
+                    saved(kept, self._data, now, helper)
             with new.storage.changing, old.storage.changing:
-                if not (_is_saved(new) and _is_saved(old)):
+                if not (is_saved(new) and is_saved(old)):
                     return False
-                self._exchange(new, old)
+                self._now = _Indexes(moved(new, old, self._data, self._disk))
             old.storage.stop_logging()
             new.storage.stop_logging()
             with suppress(OSError):  # the next start tries again
@@ -306,7 +303,7 @@ class Succession:
             self._num_begun += 1
             self._now = self._begun(now, replace(self._model, dim=dim))
         before = now.newest.index.dim
-        logger.warning("dimension changed from %d to %d; every file is embedded", before, dim)
+        logger.warning("the model answers with dimension %d instead of %d", dim, before)
         return True
 
     def _begun(self, now: _Indexes, model: ModelInfo) -> _Indexes:
@@ -336,57 +333,24 @@ class Succession:
         with newest.storage.changing:
             newest.index.keep(hashes, vectors)
 
-    def _saved(self, kept: Kept, now: float, helper: Executor | None) -> int:
-        try:
-            return kept.storage.save(now, helper)
-        except OSError as error:
-            if error.errno not in _DISK_FULL or not forget_previous(self._data, disk=self._disk):
-                raise
-        logger.warning("the disk is full; the replaced index was removed")
-        return kept.storage.save(now, helper)
 
-    def _exchange(self, new: Kept, old: Kept) -> None:
-        """Puts the files and the index in their new place; nothing changes meanwhile."""
-        try:
-            is_durable = exchange(self._data, self._disk)
-        except OSError:
-            # Perhaps without a journal: whole snapshots will do.
-            old.storage.stop_logging()
-            new.storage.stop_logging()
-            raise
-        before = new.storage.status()
-        storage = IndexStorage(
-            self._data,
-            new.index,
-            saved_revision=before.saved_revision,
-            saved_at=before.saved_at,
-            complete=is_durable,
-            disk=self._disk,
-        )
-        # Somebody may wait for it to make the next change.
-        storage.changing = new.storage.changing
-        self._now = _Indexes(Kept(new.index, storage))
+def _follow(
+    old: Kept, summary: FileSummary | None, path: str, file: ParsedFile | PackedFile | None
+) -> None:
+    """Makes a change in the old index, too, unless that needs a vector of its model.
 
-
-def _follow(old: Kept, path: str, parsed: ParsedFile | None) -> None:
-    """Makes a change in the old index, too, unless that needs a vector of its model."""
-    if parsed is not None and old.index.plan(parsed).missing:
+    Args:
+        old: Its index and place.
+        summary: Of the file, which tells most files that are there as they are.
+        path: Key of the file.
+        file: What it is; None if it is gone.
+    """
+    if summary == old.index.file(path):
         return
-    with old.storage.changing:
-        old.index.apply(FileUpdate(path, parsed))
-
-
-def _is_ready(new: Kept, old: Kept, is_urgent: bool) -> bool:  # noqa: FBT001 - one call, beside it
-    known = new.index.paths()
-    num_missing = len(old.index.paths() - known)
-    if not is_urgent:
-        return not num_missing and (not known or new.index.is_calibrated)
-    most = max(1, int(MAX_MISSING_SHARE * len(known))) if known else 0
-    return num_missing <= most
-
-
-def _is_saved(kept: Kept) -> bool:
-    return kept.storage.status().saved_revision == kept.index.revision
+    parsed = file.parsed if isinstance(file, PackedFile) else file
+    if parsed is None or not old.index.plan(parsed).missing:
+        with old.storage.changing:
+            old.index.apply(FileUpdate(path, parsed))
 
 
 def _progress(new: Kept, old: Kept) -> str:

@@ -211,7 +211,7 @@ async def test_a_disk_that_refuses_the_take_over_is_asked_again_later(pipe: Pipe
 
     async with restarted(pipe) as new:
         with monkeypatch.context() as patch:
-            patch.setattr("memory.succession.exchange", refuse)
+            patch.setattr("memory.taking_over.exchange", refuse)
             await new.until(lambda: called(new, "take_over"))
             await new.clock.advance(PATIENCE_S)
             assert await is_building(new)

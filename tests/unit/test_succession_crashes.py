@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from memory import index_opening, succession
+from memory import index_opening, taking_over
 from memory.atomic_file import OsDisk
 from memory.checks import dump
 from memory.index_folders import NEXT_NAME, PREVIOUS_NAME, identity_in
@@ -235,7 +235,7 @@ def test_the_names_reach_the_disk_in_an_order_that_a_power_loss_cannot_mix(
     memory.indexes.begin(8)
     memory.put_all(LATE)
     memory.remove("gone.md")
-    real = succession.exchange
+    real = taking_over.exchange
 
     def exchange(*arguments):
         disk.done.clear()
@@ -244,7 +244,7 @@ def test_the_names_reach_the_disk_in_an_order_that_a_power_loss_cannot_mix(
         finally:
             disk.exchanged = list(disk.done)
 
-    monkeypatch.setattr(succession, "exchange", exchange)
+    monkeypatch.setattr(taking_over, "exchange", exchange)
     memory.take_over()
 
     current, following = folder / SNAPSHOT_NAME, folder / NEXT_NAME / SNAPSHOT_NAME
