@@ -25,7 +25,6 @@ PATIENCE_S = 120.0
 RETRY_S = 10.0
 """Pause after the disk refused."""
 SAVE_DEADLINE_S = 300.0
-SYNC_DEADLINE_S = 60.0
 
 
 class TakeOver:
@@ -59,12 +58,11 @@ class TakeOver:
                 clock=self._clock,
                 deadline_s=SAVE_DEADLINE_S,
             )
+            if done:
+                # embedding.json is still that of the old one.
+                await call(
+                    self._persister.flush.remote, clock=self._clock, deadline_s=SAVE_DEADLINE_S
+                )
         except OSError as error:
-            logger.warning("the new index cannot take over yet: %s", error)
+            logger.warning("the new index is not in its place yet: %s", error)
             self._not_before = now + RETRY_S
-            return
-        if done:
-            # embedding.json is still that of the old one.
-            await call(
-                self._persister.mark_dirty.remote, clock=self._clock, deadline_s=SYNC_DEADLINE_S
-            )
