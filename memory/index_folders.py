@@ -99,6 +99,29 @@ def exchange(data: Path, disk: Disk | None = None) -> bool:
     return True
 
 
+def adopt_next(data: Path, configured: Identity) -> bool:
+    """Puts what was built of the configured model in the place of a ``memory.msp`` that is gone.
+
+    Returns:
+        Whether there was something.
+
+    Raises:
+        OSError: it cannot be read now, or the disk refused.
+    """
+    following, disk = data / NEXT_NAME, OsDisk()
+    found = identity_in(following)
+    if found is None or differences(found, configured):
+        return False
+    with suppress(FileNotFoundError):
+        disk.remove(data / JOURNAL_NAME)
+    disk.fsync_folder(data)
+    disk.rename(following / SNAPSHOT_NAME, data / SNAPSHOT_NAME)
+    with suppress(FileNotFoundError):
+        disk.rename(following / JOURNAL_NAME, data / JOURNAL_NAME)
+    disk.fsync_folder(data)
+    return True
+
+
 def forget_previous(data: Path, *, before: float | None = None, disk: Disk | None = None) -> bool:
     """Removes the replaced index; returns whether there was one.
 

@@ -15,7 +15,14 @@ from memory.atomic_file import OsDisk
 from memory.errors import SnapshotCorrupt, SnapshotIncompatible, SnapshotMissing, StoreError
 from memory.identity import Identity, decide, differences, read_embedding_json
 from memory.index import MemoryIndex
-from memory.index_folders import NEXT_NAME, PREVIOUS_NAME, clear, identity_in, settle
+from memory.index_folders import (
+    NEXT_NAME,
+    PREVIOUS_NAME,
+    adopt_next,
+    clear,
+    identity_in,
+    settle,
+)
 from memory.index_settings import IndexSettings
 from memory.journal import JOURNAL_NAME
 from memory.recovery import open_saved, replay_all
@@ -144,36 +151,60 @@ def open_or_create(
     opener = Opener(
         Analyzer(settings.language), IndexSettings.of(settings, workspace=str(workspace))
     )
-    path, trouble = data / SNAPSHOT_NAME, ""
+    current, trouble = None, ""
     try:
         saved = open_saved(data)
-        with saved.snapshot as snapshot:
-            current = snapshot.header.info.identity
-            decision = decide(recorded, current, configured)
-            is_other = settle(data, current=current, configured=configured, now=now)
-            if not is_other:
-                kept, lost = opener.restored(data, saved, model, epoch)
-                reason = "; ".join(filter(None, (lost, decision.reason)))
-                report = OpenReport(decision.probe, reason)
-                return Opened(kept.index, kept.storage, report, opener)
-            if snapshot.header.info.num_files or saved.changes or identity_in(data / NEXT_NAME):
-                old, _ = opener.restored(data, saved, _model_of(current, model), f"{epoch}.old")
-                new = opener.next(data, model, epoch)
-                report = OpenReport(decision.probe, _other_reason(current, new.index))
-                return Opened(new.index, new.storage, report, opener, old)
+        with saved.snapshot:
+            if found := _opened(opener, saved, model=model, data=data, epoch=epoch, now=now):
+                return found
+            current = saved.snapshot.header.info.identity
     except SnapshotMissing:
         # Whoever removed it wants everything anew.
         clear(data / NEXT_NAME)
         clear(data / PREVIOUS_NAME)
-        decision = decide(recorded, None, configured)
     except (SnapshotCorrupt, SnapshotIncompatible) as error:
-        kept_as = set_aside(path, now)
+        kept_as = set_aside(data / SNAPSHOT_NAME, now)
         trouble = f"{error}; kept as {kept_as.name}; "
         logger.warning("%s", trouble)
-        decision = decide(recorded, None, configured)
+        if adopt_next(data, configured):
+            found = open_or_create(
+                settings, model, data=data, workspace=workspace, epoch=epoch, now=now
+            )
+            reason = f"{trouble}the index that was being built goes on"
+            return replace(found, report=OpenReport(found.report.needs_probe, reason))
+    decision = decide(recorded, current, configured)
     kept = opener.empty(data, model, epoch)
     report = OpenReport(decision.probe, trouble + decision.reason)
     return Opened(kept.index, kept.storage, report, opener)
+
+
+def _opened(
+    opener: Opener,
+    saved: Saved,
+    *,
+    model: ModelInfo,
+    data: Path,
+    epoch: str,
+    now: float,
+) -> Opened | None:
+    """Returns the saved index, with one beside it if it is of another model.
+
+    None if it is of another one and empty: nobody would miss it.
+    """
+    header, configured = saved.snapshot.header, Identity.of(model)
+    current = header.info.identity
+    decision = decide(read_embedding_json(data), current, configured)
+    if not settle(data, current=current, configured=configured, now=now):
+        kept, lost = opener.restored(data, saved, model, epoch)
+        reason = "; ".join(filter(None, (lost, decision.reason)))
+        report = OpenReport(decision.probe, reason)
+        return Opened(kept.index, kept.storage, report, opener)
+    if not (header.info.num_files or saved.changes or identity_in(data / NEXT_NAME)):
+        return None
+    old, _ = opener.restored(data, saved, _model_of(current, model), f"{epoch}.old")
+    new = opener.next(data, model, epoch)
+    report = OpenReport(decision.probe, _other_reason(current, new.index))
+    return Opened(new.index, new.storage, report, opener, old)
 
 
 def _model_of(identity: Identity, model: ModelInfo) -> ModelInfo:

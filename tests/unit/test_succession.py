@@ -261,6 +261,30 @@ def test_without_memory_msp_everything_is_embedded_anew(data, old, new):
     assert not (data / PREVIOUS_NAME).exists()
 
 
+@pytest.mark.parametrize("position", [0.5, -1])
+def test_a_broken_old_index_makes_way_for_what_was_built(data, new, position):
+    """FAULTS 8: in a part or in the header; what was paid for the new one counts."""
+    memory = Memory(data, new)
+    memory.save()
+    memory.put("a.md", FILES["a.md"])
+    memory.kill()
+    raw = bytearray((data / SNAPSHOT_NAME).read_bytes())
+    raw[int(position * len(raw)) if position > 0 else -1] ^= 1
+    (data / SNAPSHOT_NAME).write_bytes(raw)
+
+    again = Memory(data, new)
+
+    assert not again.is_building
+    assert again.paths() == ["a.md"]
+    assert "kept as memory.msp.bad-" in again.indexes.report.reason
+    assert again.indexes.report.reason.endswith("the index that was being built goes on")
+    again.put_all()
+    assert len(new.texts) == NUM_TEXTS
+    again.kill()
+    assert dump(Memory(data, new).newest) == fresh(new)
+    assert not (data / NEXT_NAME).exists()
+
+
 @pytest.mark.parametrize(
     ("num_files", "num_missing", "takes_over"),
     [(1, 1, False), (2, 1, True), (3, 2, False), (42, 2, True), (42, 3, False)],
