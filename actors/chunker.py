@@ -18,6 +18,7 @@ from actors.indexing import FileIndexer, Indexed
 from actors.loops import call, run_forever, spawn
 from actors.ray_config import BuilderOptions
 from actors.statuses import ChunkerStatus, FileIndexed
+from actors.succeeding import TakeOver
 from memory.chunk_limits import chunk_limits
 from memory.clock import SystemClock
 from memory.errors import EmbeddingError, ProviderUnavailable, WorkspaceMissing
@@ -112,11 +113,12 @@ class Chunker:
             self._applier,
             self._clock,
         )
+        self._take_over = TakeOver(keeper, persister, self._clock)
         self._queue = PathQueue(random.Random())  # noqa: S311 - jitter, not a secret
         self._work_arrived = asyncio.Event()
         self._rescan_wanted = asyncio.Event()
         self._slots = asyncio.Semaphore(MAX_FILES_IN_FLIGHT)
-        self._keeper_epoch = ""
+        self._keeper_epoch = self._compared_epoch = ""
         self._next_reconcile = 0.0
         self._last_reconcile_at, self._num_reconciles, self._num_initial = 0.0, 0, 0
         self._workspace_missing = self._ready = False
@@ -186,12 +188,15 @@ class Chunker:
             clock=self._clock,
             deadline_s=CALL_DEADLINE_S,
         )
+        epoch = (status.building or status).epoch
         due = self._rescan_wanted.is_set() or self._clock.monotonic() >= self._next_reconcile
-        if due or status.epoch != self._keeper_epoch:
+        if due or epoch != self._keeper_epoch:
             self._rescan_wanted.clear()
             self._next_reconcile = self._clock.monotonic() + self._interval_s
-            self._keeper_epoch = status.epoch
+            self._keeper_epoch = epoch
             await self._reconcile()
+        if status.building and epoch == self._compared_epoch and self._queue.drained:
+            await self._take_over.step(epoch)
         await self._clock.wait(self._rescan_wanted, EPOCH_POLL_S)
 
     async def _reconcile(self) -> None:
@@ -204,8 +209,9 @@ class Chunker:
             self._workspace_missing = True
             return
         self._workspace_missing = False
+        epoch = self._keeper_epoch
         known = await call(
-            self._keeper.files.remote,
+            self._keeper.files_to_compare.remote,
             clock=self._clock,
             deadline_s=CALL_DEADLINE_S,
         )
@@ -217,6 +223,7 @@ class Chunker:
         if not self._num_reconciles:
             self._num_initial = self._queue.pending
         self._num_reconciles += 1
+        self._compared_epoch = epoch
         self._last_reconcile_at = self._clock.time()
         self._work_arrived.set()
         self._note_drained()

@@ -40,6 +40,7 @@ class Console:
         self._failing: set[tuple[str, str]] = set()
         self._is_missing = False
         self._disk_error = ""
+        self._is_building = False
 
     def say(self, text: str) -> None:
         """Prints one line."""
@@ -78,7 +79,10 @@ class Console:
         self.say(f"plugin live with {files} / {chunks} indexed")
 
     def problems(self, status: StatusPayload) -> None:
-        """Prints once each: a failing file, a workspace that vanished, a disk that refuses."""
+        """Prints once each: a failing file, a workspace that vanished, a disk that refuses.
+
+        And that the index of another model has taken over.
+        """
         failing = {(failed["path"], failed["reason"]) for failed in status["failed"]}
         for path, reason in sorted(failing - self._failing):
             self.say(f"{sanitize_path(path)} failed and is tried again: {reason}")
@@ -89,10 +93,18 @@ class Console:
             news = "missing; the index keeps what it has" if is_missing else "back"
             self.say(f"workspace is {news}")
         self._is_missing = is_missing
+        if status["state"] != "starting":
+            self._note_building(status)
         error = status["disk_error"]
         if error != self._disk_error:
             self.say(f"{error}; it is tried again" if error else "the disk takes the index again")
         self._disk_error = error
+
+    def _note_building(self, status: StatusPayload) -> None:
+        if self._is_building and status["building"] is None:
+            name = "{provider} / {model}".format_map(status["embedding"])
+            self.say(f"the index of {name} is complete and answers now")
+        self._is_building = status["building"] is not None
 
     def indexed(self, entry: FileIndexed) -> None:
         """Prints what a change on disk cost."""

@@ -12,7 +12,7 @@ import ray
 
 from actors.loops import end_process
 from memory.clock import SystemClock
-from memory.index_opening import open_or_create
+from memory.succession import Succession
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +48,8 @@ SWITCH_INTERVAL_S = 0.0005
 class IndexKeeper:
     """Holds the FAISS and Whoosh halves of the index as one generation.
 
-    Owns: the MemoryIndex, its snapshot and its journal; nothing else writes them.
+    Owns: the MemoryIndex, its snapshot and its journal, and those of another model that is to take
+    over (see ``succession``); nothing else writes them.
     Survives a crash: every change that was answered, by the snapshot and the journal. Every answer
     carries the ``epoch`` of this process, so that a restart is noticed.
     Ordering: one call after the other, in the order each caller sent them; ``status`` and ``ping``
@@ -61,7 +62,7 @@ class IndexKeeper:
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         self._clock = SystemClock()
         try:
-            opened = open_or_create(
+            self._indexes = Succession.open(
                 settings.memory,
                 info,
                 data=data,
@@ -73,7 +74,6 @@ class IndexKeeper:
             # Ray starts an actor afresh whose process ended, not one whose constructor raised.
             end_process("IndexKeeper", error)
         self._save_helper = ThreadPoolExecutor(1, "checksums")
-        self._index, self._storage, self._report = opened.index, opened.storage, opened.report
 
     def __repr__(self) -> str:
         return "IndexKeeper"
@@ -81,7 +81,7 @@ class IndexKeeper:
     @ray.method
     def plan(self, parsed: ParsedFile) -> FileDelta:
         """Returns which chunks of a parsed file still need a vector."""
-        return self._index.plan(parsed)
+        return self._indexes.plan(parsed)
 
     @ray.method
     def apply(self, update: FileUpdate) -> ApplyResult:
@@ -91,8 +91,7 @@ class IndexKeeper:
             StaleUpdate: a vector the update relies on is not known here; plan again.
             DimensionMismatch: the vectors do not fit the index.
         """
-        with self._storage.changing:
-            return self._index.apply(update)
+        return self._indexes.apply(update)
 
     @ray.method
     def add(
@@ -105,19 +104,17 @@ class IndexKeeper:
             DimensionMismatch: the vectors do not fit the index.
             ValueError: the batch does not fit the index.
         """
-        with self._storage.changing:
-            return self._index.add(batch, hashes, vectors)
+        return self._indexes.add(batch, hashes, vectors)
 
     @ray.method
     def keep(self, hashes: tuple[str, ...], vectors: NDArray[np.float32]) -> None:
         """Takes vectors of a file that is not embedded to its end yet; see MemoryIndex.keep."""
-        with self._storage.changing:
-            self._index.keep(hashes, vectors)
+        self._indexes.keep(hashes, vectors)
 
     @ray.method
     def search(self, query: Query, vector: NDArray[np.float32] | None) -> SearchResult:
-        """Returns the best hits; see MemoryIndex.search."""
-        return self._index.search(query, vector)
+        """Returns the best hits; see Succession.search."""
+        return self._indexes.search(query, vector)
 
     @ray.method
     def calibrate(self, vectors: NDArray[np.float32] | None) -> Calibration:
@@ -126,32 +123,32 @@ class IndexKeeper:
         Raises:
             ValueError: the vectors do not fit the prompts or the index.
         """
-        with self._storage.changing:
-            return self._index.calibrate(vectors)
+        return self._indexes.calibrate(vectors)
 
     @ray.method
     def files(self) -> tuple[FileSummary, ...]:
-        """Returns every known file, sorted by path."""
-        return self._index.files()
+        """Returns every file of the index that answers, sorted by path."""
+        return self._indexes.answering.files()
+
+    @ray.method
+    def files_to_compare(self) -> tuple[FileSummary, ...]:
+        """Returns what is known of every file, for a comparison with the disk."""
+        return self._indexes.files_to_compare()
 
     @ray.method
     def chunks(self, path: str) -> tuple[FileSummary, tuple[Chunk, ...]] | None:
         """Returns one file with its chunks in file order; None if it is not in the index."""
-        return self._index.chunks(path)
+        return self._indexes.answering.chunks(path)
 
     @ray.method
     def confirm_dimension(self, dim: int) -> bool:
-        """Empties the index if its vectors have another dimension; returns whether it did."""
-        with self._storage.changing:
-            emptied = self._index.confirm_dimension(dim)
-            if emptied:
-                self._storage.stop_logging()
-        return emptied
+        """Begins another index if the model answers with another dimension; returns whether."""
+        return self._indexes.begin(dim)
 
     @ray.method(concurrency_group="save")
     def warm_up(self) -> None:
         """Looks frequent terms up, so that no query waits for them."""
-        self._index.text.warm_up(WARM_TERMS)
+        self._indexes.answering.text.warm_up(WARM_TERMS)
 
     @ray.method(concurrency_group="save")
     def save(self) -> int:
@@ -160,7 +157,20 @@ class IndexKeeper:
         Raises:
             OSError: the disk refused; snapshot and journal stay as they were.
         """
-        return self._storage.save(self._clock.time(), self._save_helper)
+        return self._indexes.save(self._clock.time(), self._save_helper)
+
+    @ray.method(concurrency_group="save")
+    def take_over(self, epoch: str, is_urgent: bool) -> bool:  # noqa: FBT001 - Ray passes by position
+        """Lets the index of the configured model answer; see Succession.take_over.
+
+        Raises:
+            OSError: the disk refused; the old index goes on.
+        """
+        now = self._clock.time()
+        done = self._indexes.take_over(epoch, now, self._save_helper, is_urgent=is_urgent)
+        if done:
+            self._indexes.answering.text.warm_up(WARM_TERMS)
+        return done
 
     @ray.method(concurrency_group="sync")
     def sync(self) -> StorageStatus:
@@ -169,23 +179,23 @@ class IndexKeeper:
         Raises:
             OSError: the disk refused; a snapshot is due.
         """
-        self._storage.sync()
-        return self._storage.status()
+        self._indexes.sync()
+        return self._indexes.storage()
 
     @ray.method(concurrency_group="control")
     def storage(self) -> StorageStatus:
         """Returns what is on disk, and whether a snapshot is due."""
-        return self._storage.status()
+        return self._indexes.storage()
 
     @ray.method(concurrency_group="control")
     def report(self) -> OpenReport:
         """Returns how the index was opened: what was found, and whether a probe is needed."""
-        return self._report
+        return self._indexes.report
 
     @ray.method(concurrency_group="control")
     def status(self) -> IndexStatus:
-        """Returns the counters of the index."""
-        return self._index.status()
+        """Returns the counters of the index that answers, and of the one that is built."""
+        return self._indexes.status()
 
     @ray.method(concurrency_group="control")
     def ping(self) -> int:

@@ -87,14 +87,23 @@ class Reporter:
         return "ready" if self._chunker.ready else "indexing"
 
     def _fill_index(self, status: StatusPayload) -> None:
-        if self._index is not None:
-            status["files"] = self._index.num_files
-            status["chunks"] = self._index.num_chunks
-            status["threshold"] = self._index.threshold
+        index = self._index
+        if index is not None:
+            status["files"] = index.num_files
+            status["chunks"] = index.num_chunks
+            status["threshold"] = index.threshold
             status["embedding"] = {
-                "provider": self._info.provider,
-                "model": self._info.model,
-                "dimension": self._index.dim or self._info.dim,
+                "provider": index.provider or self._info.provider,
+                "model": index.model or self._info.model,
+                "dimension": index.dim or self._info.dim,
+            }
+        if index is not None and index.building is not None:
+            status["building"] = {
+                "provider": index.building.provider,
+                "model": index.building.model,
+                "dimension": index.building.dim,
+                "files": index.building.num_files,
+                "chunks": index.building.num_chunks,
             }
         if self._persister is not None:
             status["generation"] = max(0, self._persister.generation)

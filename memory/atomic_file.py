@@ -71,6 +71,10 @@ class Disk(Protocol):
         """Gives a file another name in one step; an existing target is replaced."""
         ...
 
+    def link(self, source: Path, target: Path) -> None:
+        """Gives a file a second name, which must not exist."""
+        ...
+
     def fsync_folder(self, folder: Path) -> None:
         """Returns once the names in a folder are on the disk."""
         ...
@@ -143,6 +147,10 @@ class OsDisk:
     def rename(self, source: Path, target: Path) -> None:
         """Replaces the target."""
         source.replace(target)
+
+    def link(self, source: Path, target: Path) -> None:
+        """Makes a hard link."""
+        target.hardlink_to(source)
 
     def fsync_folder(self, folder: Path) -> None:
         """Flushes the entries of a folder."""

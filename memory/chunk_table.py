@@ -14,7 +14,7 @@ from memory.row_hashes import RowHashes
 from memory.text_index import TextRow
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, KeysView, Sequence
 
     from numpy.typing import NDArray
     from typing_extensions import Buffer
@@ -109,6 +109,10 @@ class ChunkTable:
     def find(self, path: str) -> IndexedFile | None:
         """Returns a file by its key, or by a path that is the key once normalised (SPEC W2)."""
         return self._files.get(path) or self._files.get(unicodedata.normalize("NFC", path))
+
+    def paths(self) -> KeysView[str]:
+        """Returns the key of every file."""
+        return self._files.keys()
 
     def files(self) -> list[IndexedFile]:
         """Returns every file, sorted by path."""

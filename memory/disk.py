@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory.context_section import NO_SECTION, section_for
-from memory.errors import ConfigError, EmbeddingError, WorkspaceError
+from memory.errors import ConfigError, EmbeddingError, StoreError, WorkspaceError
 from memory.freshness import fresh_paths
+from memory.identity import Identity, differences
+from memory.index_folders import NEXT_NAME
 from memory.messages import Query
 from memory.payloads import (
     blank_status,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from memory.config import Settings
     from memory.messages import SearchResult
     from memory.payloads import (
+        BuildingPayload,
         ContextPayload,
         ListItem,
         SearchPayload,
@@ -85,7 +88,24 @@ def status(data: Path, now_s: float) -> StatusPayload:
             "model": info.identity.model,
             "dimension": info.identity.dim,
         }
+    answer["building"] = _building(data)
     return answer
+
+
+def _building(data: Path) -> BuildingPayload | None:
+    """Returns what the next start goes on building, if the configuration stays as it is."""
+    try:
+        with SnapshotReader(data / NEXT_NAME) as reader:
+            identity, files = reader.header.info.identity, reader.files()
+    except (StoreError, OSError):
+        return None
+    return {
+        "provider": identity.provider,
+        "model": identity.model,
+        "dimension": identity.dim,
+        "files": len(files),
+        "chunks": sum(file.num_chunks for file in files),
+    }
 
 
 def search(
@@ -131,7 +151,15 @@ def _search(reader: SnapshotReader, settings: Settings, query: Query) -> SearchR
 
     info = reader.header.info
     memory = settings.memory.model_copy(update={"language": info.language})
-    model = model_of_index(info.identity)
+    try:
+        model = model_of_index(info.identity)
+        trouble = differences(info.identity, Identity.of(model))
+    except ConfigError as error:
+        model, trouble = info.identity.model_of_words(), str(error)
+    if trouble:
+        index = reader.open_index(memory, info.identity.model_of_words())
+        reason = f"no query embedding, the index is of another model: {trouble}"
+        return index.search(query, None, degraded=reason)
     index = reader.open_index(memory, model)
     query = in_parts(query, memory.scoring)
     vectors, trouble = _embed(model, query, settings)

@@ -51,6 +51,20 @@ class Identity:
         input_format = INPUT_FORMAT_VERSION | prefix << 8
         return cls(info.provider, info.model, info.dim, info.base_url, input_format)
 
+    def model_of_words(self) -> ModelInfo:
+        """Returns what an index of this identity needs of its model while nobody can ask it."""
+        from memory.providers.base import ModelInfo  # noqa: PLC0415 - listings need no numpy
+
+        return ModelInfo(
+            provider=self.provider,
+            model=self.model,
+            dim=self.dim,
+            max_tokens=0,
+            noise=0.0,
+            similarity_floor=0.0,
+            base_url=self.base_url,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
@@ -83,17 +97,17 @@ def decide(recorded: Recorded | None, header: Identity | None, configured: Ident
         header: From the snapshot; None if that is missing or cannot be read.
         configured: ``Identity.of`` the configured model.
     """
-    known = recorded is not None and _differences(recorded, _as_recorded(configured)) == ""
+    known = recorded is not None and differences(recorded, _as_recorded(configured)) == ""
     if header is None:
         reason = "there is no saved index; every file is embedded"
         return Decision(load=False, probe=not known, reason=reason)
-    changed = _differences(header, configured)
+    changed = differences(header, configured)
     if changed:
         return Decision(load=False, probe=not known, reason=f"{changed}; every file is embedded")
     if recorded is None:
         reason = "embedding.json is missing; one trial call checks the dimension"
         return Decision(load=True, probe=True, reason=reason)
-    stale = _differences(recorded, _as_recorded(header))
+    stale = differences(recorded, _as_recorded(header))
     if stale:
         return Decision(load=True, probe=False, reason=f"embedding.json is out of date: {stale}")
     return Decision(load=True, probe=False, reason="")
@@ -144,7 +158,7 @@ def _as_recorded(identity: Identity) -> Recorded:
     return Recorded(identity.provider, identity.model, identity.dim)
 
 
-def _differences(before: Identity | Recorded, after: Identity | Recorded) -> str:
+def differences(before: Identity | Recorded, after: Identity | Recorded) -> str:
     """Returns ``model changed from a to b, …`` for two values of one class, empty if equal.
 
     An unknown dimension (0) equals any.

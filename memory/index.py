@@ -21,6 +21,7 @@ from memory.vector_cache import VectorCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
     from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
@@ -46,6 +47,7 @@ class MemoryIndex:
         settings: How to search.
         epoch: Name of this incarnation, different after each restart.
         state: What it holds at first; nothing by default.
+        input_format: Version of the texts that were embedded; the present one by default.
     """
 
     def __init__(
@@ -56,13 +58,17 @@ class MemoryIndex:
         *,
         epoch: str,
         state: IndexState | None = None,
+        input_format: int | None = None,
     ) -> None:
         self._model = model
+        identity = Identity.of(model)
+        made = identity.input_format if input_format is None else input_format
+        self._identity = replace(identity, input_format=made)
         self._analyzer = analyzer
         self._settings = settings
         self._epoch = epoch
         self._log: Callable[[int, bytes], None] = _forget
-        self._state = state or self._empty(revision=0, dim=model.dim)
+        self._state = state or self._empty()
         self._rules = settings.rules(analyzer.language, floor=model.similarity_floor)
         self._calibrator = Calibrator()
 
@@ -83,7 +89,8 @@ class MemoryIndex:
         """
         cache, noise = VectorCache(settings.max_cached_bytes), RowNoise(model.noise)
         state = index_image.restore(snapshot, analyzer, cache, noise)
-        return cls(model, analyzer, settings, epoch=epoch, state=state)
+        made = snapshot.header.info.identity.input_format
+        return cls(model, analyzer, settings, epoch=epoch, state=state, input_format=made)
 
     @property
     def dim(self) -> int:
@@ -91,14 +98,25 @@ class MemoryIndex:
         return self._state.vectors.dim
 
     @property
+    def epoch(self) -> str:
+        """Name of this incarnation."""
+        return self._epoch
+
+    @property
     def revision(self) -> int:
         """Grows by one with each change."""
         return self._state.revision
 
     @property
+    def is_calibrated(self) -> bool:
+        """Whether scores mean the same as in any other workspace, as far as the rules know."""
+        measured = self._state.threshold_of(self._rules.weights) is not None
+        return measured or self._rules.orama is not None
+
+    @property
     def identity(self) -> Identity:
         """What a snapshot of this index is compared with."""
-        return replace(Identity.of(self._model), dim=self.dim or self._model.dim)
+        return replace(self._identity, dim=self.dim or self._model.dim)
 
     def plan(self, parsed: ParsedFile) -> FileDelta:
         """Returns which texts of a file have no vector yet; they may be embedded meanwhile."""
@@ -227,6 +245,15 @@ class MemoryIndex:
         """Returns every known file, sorted by path."""
         return tuple(file.summary for file in self._state.table.files())
 
+    def paths(self) -> AbstractSet[str]:
+        """Returns the keys of all known files, as they are at any moment."""
+        return self._state.table.paths()
+
+    def file(self, path: str) -> FileSummary | None:
+        """Returns a file by its key; None if it is not known."""
+        file = self._state.table.file(path)
+        return file.summary if file is not None else None
+
     def chunks(self, path: str) -> tuple[FileSummary, tuple[Chunk, ...]] | None:
         """Returns a file with its chunks in file order; None if it is not known."""
         found = self._state.table.find(path)
@@ -249,6 +276,8 @@ class MemoryIndex:
             dim=self.dim,
             pid=os.getpid(),
             threshold=self._state.threshold_of(self._rules.weights),
+            provider=self._model.provider,
+            model=self._model.model,
         )
 
     def log_to(self, log: Callable[[int, bytes], None]) -> None:
@@ -259,13 +288,6 @@ class MemoryIndex:
                 again; must not raise.
         """
         self._log = log
-
-    def confirm_dimension(self, dim: int) -> bool:
-        """Empties the index if its vectors have another dimension; returns whether it did."""
-        stale = self.dim not in (0, dim)
-        if stale:
-            self._state = self._empty(revision=self._state.revision + 1, dim=dim)
-        return stale
 
     def frozen(self) -> AbstractContextManager[SnapshotParts]:
         """Gives one consistent image of everything, to be written by whoever has the time.
@@ -285,10 +307,10 @@ class MemoryIndex:
         """The lexical half, for merges in quiet moments."""
         return self._state.text
 
-    def _empty(self, *, revision: int, dim: int) -> IndexState:
+    def _empty(self) -> IndexState:
         cache = VectorCache(self._settings.max_cached_bytes)
         noise = RowNoise(self._model.noise)
-        return IndexState.empty(self._analyzer, dim, cache, noise, revision=revision)
+        return IndexState.empty(self._analyzer, self._model.dim, cache, noise, revision=0)
 
     def _note(self, change: bytes | None) -> None:
         if change is not None:

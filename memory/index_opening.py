@@ -7,13 +7,22 @@ as an exception (FAULTS 8-13).
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from memory.analysis import Analyzer
-from memory.errors import SnapshotCorrupt, SnapshotIncompatible, SnapshotMissing
-from memory.identity import Identity, decide, read_embedding_json
+from memory.atomic_file import OsDisk
+from memory.errors import SnapshotCorrupt, SnapshotIncompatible, SnapshotMissing, StoreError
+from memory.identity import Identity, decide, differences, read_embedding_json
 from memory.index import MemoryIndex
+from memory.index_folders import (
+    NEXT_NAME,
+    PREVIOUS_NAME,
+    adopt_next,
+    clear,
+    identity_in,
+    settle,
+)
 from memory.index_settings import IndexSettings
 from memory.journal import JOURNAL_NAME
 from memory.recovery import open_saved, replay_all
@@ -25,6 +34,7 @@ if TYPE_CHECKING:
 
     from memory.config import MemorySettings
     from memory.providers.base import ModelInfo
+    from memory.recovery import Saved
 
 logger = logging.getLogger(__name__)
 
@@ -40,12 +50,79 @@ class OpenReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class Kept:
     """An index and its place on disk."""
 
     index: MemoryIndex
     storage: IndexStorage
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """Opens indexes that are searched in one way, whatever their models."""
+
+    analyzer: Analyzer
+    rules: IndexSettings
+
+    def restored(
+        self, folder: Path, saved: Saved, model: ModelInfo, epoch: str
+    ) -> tuple[Kept, str]:
+        """Returns what a folder holds, and what of its journal does not count.
+
+        Raises:
+            SnapshotCorrupt: see MemoryIndex.restore.
+            OSError: see IndexStorage.
+        """
+        header = saved.snapshot.header
+        index = MemoryIndex.restore(saved.snapshot, model, self.analyzer, self.rules, epoch=epoch)
+        complete = replay_all(index, saved.changes) and not saved.trouble
+        lost = _lost(folder, saved.trouble, complete=complete)
+        storage = IndexStorage(
+            folder,
+            index,
+            saved_revision=header.info.revision,
+            saved_at=header.saved_at,
+            complete=complete,
+        )
+        return Kept(index, storage), lost
+
+    def empty(self, folder: Path, model: ModelInfo, epoch: str) -> Kept:
+        """Returns a new index, to be saved in a folder."""
+        index = MemoryIndex(model, self.analyzer, self.rules, epoch=epoch)
+        return Kept(
+            index, IndexStorage(folder, index, saved_revision=-1, saved_at=0.0, complete=False)
+        )
+
+    def next(self, data: Path, model: ModelInfo, epoch: str) -> Kept:
+        """Returns the index that takes over once it is complete, as far as it was built.
+
+        Raises:
+            OSError: see open_or_create.
+        """
+        folder = data / NEXT_NAME
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700)
+            OsDisk().fsync_folder(data)
+        try:
+            saved = open_saved(folder)
+            with saved.snapshot:
+                return self.restored(folder, saved, model, epoch)[0]
+        except StoreError as error:
+            if not isinstance(error, SnapshotMissing):
+                logger.warning("what was built of the next index cannot be used: %s", error)
+            return self.empty(folder, model, epoch)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The index of the configured model and its place on disk, and what was found there."""
+
+    index: MemoryIndex
+    storage: IndexStorage
     report: OpenReport
+    opener: Opener
+    old: Kept | None = None
+    """The index of another model, which answers until that one is complete."""
 
 
 def open_or_create(
@@ -70,37 +147,78 @@ def open_or_create(
     Raises:
         OSError: a file cannot be read now, or not be moved; it may hold what somebody paid for.
     """
-    analyzer = Analyzer(settings.language)
-    rules = IndexSettings.of(settings, workspace=str(workspace))
     recorded, configured = read_embedding_json(data), Identity.of(model)
-    path, trouble = data / SNAPSHOT_NAME, ""
+    opener = Opener(
+        Analyzer(settings.language), IndexSettings.of(settings, workspace=str(workspace))
+    )
+    current, trouble = None, ""
     try:
         saved = open_saved(data)
-        with saved.snapshot as snapshot:
-            decision = decide(recorded, snapshot.header.info.identity, configured)
-            if decision.load:
-                index = MemoryIndex.restore(snapshot, model, analyzer, rules, epoch=epoch)
-                complete = replay_all(index, saved.changes) and not saved.trouble
-                lost = _lost(data, saved.trouble, complete=complete)
-                reason = "; ".join(filter(None, (lost, decision.reason)))
-                storage = IndexStorage(
-                    data,
-                    index,
-                    saved_revision=snapshot.header.info.revision,
-                    saved_at=snapshot.header.saved_at,
-                    complete=complete,
-                )
-                return Opened(index, storage, OpenReport(decision.probe, reason))
+        with saved.snapshot:
+            if found := _opened(opener, saved, model=model, data=data, epoch=epoch, now=now):
+                return found
+            current = saved.snapshot.header.info.identity
     except SnapshotMissing:
-        decision = decide(recorded, None, configured)
+        # Whoever removed it wants everything anew.
+        clear(data / NEXT_NAME)
+        clear(data / PREVIOUS_NAME)
     except (SnapshotCorrupt, SnapshotIncompatible) as error:
-        kept = set_aside(path, now)
-        trouble = f"{error}; kept as {kept.name}; "
+        kept_as = set_aside(data / SNAPSHOT_NAME, now)
+        trouble = f"{error}; kept as {kept_as.name}; "
         logger.warning("%s", trouble)
-        decision = decide(recorded, None, configured)
-    index = MemoryIndex(model, analyzer, rules, epoch=epoch)
-    storage = IndexStorage(data, index, saved_revision=-1, saved_at=0.0, complete=False)
-    return Opened(index, storage, OpenReport(decision.probe, trouble + decision.reason))
+        if adopt_next(data, configured):
+            found = open_or_create(
+                settings, model, data=data, workspace=workspace, epoch=epoch, now=now
+            )
+            reason = f"{trouble}the index that was being built goes on"
+            return replace(found, report=OpenReport(found.report.needs_probe, reason))
+    decision = decide(recorded, current, configured)
+    kept = opener.empty(data, model, epoch)
+    report = OpenReport(decision.probe, trouble + decision.reason)
+    return Opened(kept.index, kept.storage, report, opener)
+
+
+def _opened(
+    opener: Opener,
+    saved: Saved,
+    *,
+    model: ModelInfo,
+    data: Path,
+    epoch: str,
+    now: float,
+) -> Opened | None:
+    """Returns the saved index, with one beside it if it is of another model.
+
+    None if it is of another one and empty: nobody would miss it.
+    """
+    header, configured = saved.snapshot.header, Identity.of(model)
+    current = header.info.identity
+    decision = decide(read_embedding_json(data), current, configured)
+    if not settle(data, current=current, configured=configured, now=now):
+        kept, lost = opener.restored(data, saved, model, epoch)
+        reason = "; ".join(filter(None, (lost, decision.reason)))
+        report = OpenReport(decision.probe, reason)
+        return Opened(kept.index, kept.storage, report, opener)
+    if not (header.info.num_files or saved.changes or identity_in(data / NEXT_NAME)):
+        return None
+    old, _ = opener.restored(data, saved, _model_of(current, model), f"{epoch}.old")
+    new = opener.next(data, model, epoch)
+    report = OpenReport(decision.probe, _other_reason(current, new.index))
+    return Opened(new.index, new.storage, report, opener, old)
+
+
+def _model_of(identity: Identity, model: ModelInfo) -> ModelInfo:
+    """Returns what is known of the model of an index; all, if only its dimension is another one."""
+    same = replace(model, dim=identity.dim)
+    return same if not differences(Identity.of(same), identity) else identity.model_of_words()
+
+
+def _other_reason(current: Identity, new: MemoryIndex) -> str:
+    """Returns why there are two indexes, and how far the new one is."""
+    num_files = new.status().num_files
+    done = f" ({num_files} files are done already)" if num_files else ""
+    changed = differences(current, new.identity)
+    return f"{changed}; every file is embedded, and the old index answers until then{done}"
 
 
 def _lost(data: Path, trouble: str, *, complete: bool) -> str:

@@ -275,6 +275,11 @@ class IndexStatus:
     pid: int
     threshold: float | None = None
     """Level from which on an answer scores more than 0.55; None if not measured yet."""
+    provider: str = ""
+    model: str = ""
+    """That made the vectors."""
+    building: IndexStatus | None = None
+    """Of the index of another model that takes over once it is complete; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,17 @@ class ModelCallsPayload(TypedDict):
     """Tokens of the budget that are left."""
 
 
+class BuildingPayload(TypedDict):
+    """The index of the configured model, while that of another one answers."""
+
+    provider: str
+    model: str
+    dimension: int
+    files: int
+    """Files that it holds already; the one that answers holds ``files`` of the status."""
+    chunks: int
+
+
 class ActorPayload(TypedDict):
     """One actor of the running daemon."""
 
@@ -169,6 +180,8 @@ class StatusPayload(TypedDict):
     failed: list[FailedPayload]
     skipped: list[SkippedPayload]
     embedding: EmbeddingPayload
+    building: BuildingPayload | None
+    """What takes the place of the index that answers once it is complete; null if nothing does."""
     embedded_inputs: int
     """Texts sent to the model since the daemon started."""
     tokens: int
@@ -278,6 +291,7 @@ def blank_status(state: State) -> StatusPayload:
         "failed": [],
         "skipped": [],
         "embedding": {"provider": "", "model": "", "dimension": 0},
+        "building": None,
         "embedded_inputs": 0,
         "tokens": 0,
         "model_calls": {

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from memory.payloads import (
+        BuildingPayload,
         FailedPayload,
         HitPayload,
         ListItem,
@@ -122,6 +123,8 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
     if embedding["model"]:
         name = sanitize_cell(f"{embedding['provider']} / {embedding['model']}")
         yield f"- model: {name}, dimension {embedding['dimension']}"
+    if status["building"]:
+        yield f"- being built: {_building(status['building'], status['files'])}"
     if status["state"] != "stopped":
         yield f"- pending: {_count(status['pending'], 'file')}"
         yield f"- embedded since the start: {_count(status['embedded_inputs'], 'text')}"
@@ -173,6 +176,12 @@ def _model_lines(calls: ModelCallsPayload) -> Iterator[str]:
     if calls["learned_limits"] is not None:
         texts, tokens = calls["learned_limits"]
         yield f"- provider takes less than it promises: {texts:,} texts, {tokens:,} tokens at once"
+
+
+def _building(new: BuildingPayload, num_files: int) -> str:
+    name = sanitize_cell(f"{new['provider']} / {new['model']}")
+    files = f"{new['files']:,} of {_count(max(new['files'], num_files), 'file')}"
+    return f"{name}, dimension {new['dimension']}, {files}; until then searches find words only"
 
 
 def _on_disk(status: StatusPayload) -> str:

@@ -41,8 +41,8 @@ MAX_TURNS = 2_000
 class FakeWorker:
     """An Embedder worker whose model is a hash, and which can be told to fail."""
 
-    def __init__(self) -> None:
-        self.model = HashEmbedder(INFO.dim)
+    def __init__(self, dim: int = INFO.dim) -> None:
+        self.model = HashEmbedder(dim)
         self.error: Exception | None = None
 
     def embed(self, texts: tuple[str, ...]) -> Any:
@@ -139,11 +139,16 @@ class Pipe:
         self.keeper.shell = IndexKeeper(self.settings, self.info, self.data, self.root)
 
 
-@pytest.fixture
-async def pipe(tmp_path: Path) -> AsyncIterator[Pipe]:
-    root, data = tmp_path / "workspace", tmp_path / "data"
-    root.mkdir()
-    data.mkdir()
+def start(root: Path, data: Path, info: ModelInfo, clock: FakeClock, dim: int = 0) -> Pipe:
+    """Returns the actors of a memory whose model is a hash.
+
+    Args:
+        root: The workspace.
+        data: The data folder.
+        info: The configured model.
+        clock: Of all actors.
+        dim: Dimension of the answers; that of the model by default.
+    """
     settings = Settings(
         memory=MemorySettings(
             embeddings=EmbeddingsSettings(provider="local"),
@@ -151,19 +156,19 @@ async def pipe(tmp_path: Path) -> AsyncIterator[Pipe]:
             reconcile_interval=RECONCILE_S,
         )
     )
-    clock, worker, builder = FakeClock(), FakeWorker(), FakeBuilder()
-    keeper = InlineHandle(IndexKeeper(settings, INFO, data, root))
-    pool = InlineHandle(EmbedderPool(INFO, PoolOptions(), InlineHandle(worker), clock=clock))
+    worker, builder = FakeWorker(dim or info.dim), FakeBuilder()
+    keeper = InlineHandle(IndexKeeper(settings, info, data, root))
+    pool = InlineHandle(EmbedderPool(info, PoolOptions(), InlineHandle(worker), clock=clock))
     persister = InlineHandle(Persister(data, keeper, Debounce(FLUSH_S, 10 * FLUSH_S), clock))
-    options = ChunkerOptions(root, settings.memory, INFO)
+    options = ChunkerOptions(root, settings.memory, info)
     chunker = InlineHandle(Chunker(options, keeper, pool, persister, clock, builder))
     provider = InlineHandle(ContextProvider(settings, keeper, pool, clock))
     emitter = InlineHandle(EventEmitter(data, provider, clock))
-    yield Pipe(
+    return Pipe(
         root,
         data,
         settings,
-        INFO,
+        info,
         clock,
         worker,
         builder,
@@ -174,5 +179,20 @@ async def pipe(tmp_path: Path) -> AsyncIterator[Pipe]:
         provider,
         emitter,
     )
-    await chunker.shell.stop()
-    persister.shell._task.cancel()
+
+
+async def stop(pipe: Pipe) -> None:
+    """Ends the loops of a memory; the disk is as after a kill."""
+    await pipe.chunker.shell.stop()
+    pipe.persister.shell._task.cancel()
+    pipe.provider.shell._task.cancel()
+
+
+@pytest.fixture
+async def pipe(tmp_path: Path) -> AsyncIterator[Pipe]:
+    root, data = tmp_path / "workspace", tmp_path / "data"
+    root.mkdir()
+    data.mkdir()
+    pipe = start(root, data, INFO, FakeClock())
+    yield pipe
+    await stop(pipe)

@@ -92,7 +92,7 @@ async def test_a_batch_leaves_the_index_of_single_files(harness, tmp_path_factor
         await other.applier.apply(other.update(file))
 
     assert harness.builder.batches
-    assert dump(harness.shell._index) == dump(other.shell._index)
+    assert dump(harness.shell._indexes.answering) == dump(other.shell._indexes.answering)
 
 
 async def test_a_file_that_is_known_and_a_removal_wait_for_nobody(harness):

@@ -155,6 +155,26 @@ def test_a_disk_that_refuses_and_takes_again_is_two_lines():
     )
 
 
+def test_an_index_of_another_model_that_takes_over_is_one_line():
+    stream = io.StringIO()
+    console = Console(stream)
+    building = status("indexing")
+    building["building"] = {
+        "provider": "local",
+        "model": "new",
+        "dimension": 8,
+        "files": 1,
+        "chunks": 2,
+    }
+    done = status()
+    done["embedding"] = {"provider": "local", "model": "new", "dimension": 8}
+
+    for each in (status(), building, building, status("starting"), done, done):
+        console.problems(each)
+
+    assert stream.getvalue() == "memory: the index of local / new is complete and answers now\n"
+
+
 def test_progress_is_shown_on_a_terminal_only_and_its_thread_ends():
     """SPEC K3."""
     printed, terminal = io.StringIO(), Terminal()

@@ -177,3 +177,20 @@ async def test_the_status_tells_what_the_provider_did(system: System):
     )
     assert (told["refused_texts"], told["learned_limits"]) == (4, (8, 500))
     assert (told["token_budget"], told["token_room"]) == (1_000, 900)
+
+
+async def test_while_another_model_is_built_both_are_told(system: System):
+    newest = IndexStatus("n", 2, 1, 2, 8, 1, None, "local", "new")
+    system.keeper.shell.report = IndexStatus("e", 5, 4, 6, 384, 1, 0.5, "local", "old", newest)
+
+    status = await reporter(system).status()
+
+    assert status["embedding"] == {"provider": "local", "model": "old", "dimension": 384}
+    assert (status["files"], status["chunks"]) == (4, 6)
+    assert status["building"] == {
+        "provider": "local",
+        "model": "new",
+        "dimension": 8,
+        "files": 1,
+        "chunks": 2,
+    }

@@ -261,6 +261,50 @@ def test_the_status_of_the_disk_tells_counts_model_and_age(saved):
     assert answer["embedding"] == {"provider": "local", "model": MODEL.model, "dimension": 384}
 
 
+def test_the_status_of_the_disk_tells_what_was_begun_with_another_model(saved):
+    assert status(saved, SAVED_AT)["building"] is None
+    model = replace(MODEL, model="new", dim=8)
+    index = MemoryIndex(model, Analyzer("english"), IndexSettings(), epoch="e")
+    (saved / "next").mkdir()
+    snapshot.write(saved / "next" / "memory.msp", image_of(index), saved_at=SAVED_AT)
+
+    answer = status(saved, SAVED_AT)
+
+    assert answer["embedding"]["model"] == MODEL.model
+    assert answer["building"] == {
+        "provider": "local",
+        "model": "new",
+        "dimension": 8,
+        "files": 0,
+        "chunks": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (replace(MODEL, provider="groq", model="m"), "groq: this provider does not expose"),
+        (replace(MODEL, base_url="http://a"), "base URL changed from http://a to none"),
+        (replace(MODEL, dim=8), "dimension changed from 8 to 384"),
+    ],
+)
+def test_an_index_of_a_model_that_cannot_be_asked_answers_by_words(saved, tmp_path, model, reason):
+    index = MemoryIndex(model, Analyzer("english"), IndexSettings(), epoch="e")
+    text = "Alice is the main contact at Acme."
+    chunk = chunk_of(text, "Acme contact")
+    file = ParsedFile("a.md", "a.md", 1, 9, 1, "", "", text, (), (), 0, (chunk,))
+    vectors = np.eye(1, model.dim, dtype=np.float32)
+    index.apply(FileUpdate("a.md", file, (chunk.content_hash,), vectors))
+    snapshot.write(saved / "memory.msp", image_of(index), saved_at=SAVED_AT)
+
+    answer = found(saved, "Acme")
+
+    assert [hit["path"] for hit in answer["hits"]] == ["a.md"]
+    assert answer["degraded"].startswith("no query embedding, the index is of another model: ")
+    assert reason in answer["degraded"]
+    assert context(saved, Settings(), "Acme contact")["degraded"] == answer["degraded"]
+
+
 def test_without_an_index_every_answer_is_the_same_error(tmp_path):
     for call in (
         lambda: list_files(tmp_path),

@@ -239,16 +239,6 @@ def test_the_dimension_is_learned_from_the_first_vectors(embedder):
     assert [summary.path for summary in index.files()] == ["a.md", "blank.md"]
 
 
-def test_a_probe_that_finds_another_dimension_empties_the_index(index, embedder):
-    put(index, embedder, parsed("a.md", ["Word."]))
-
-    assert not index.confirm_dimension(16)
-    assert index.files()
-    assert index.confirm_dimension(8)
-    assert index.files() == ()
-    assert (index.dim, index.status().revision) == (8, 2)
-
-
 def test_a_blank_file_is_known(index, embedder):
     """SPEC C6."""
     put(index, embedder, parsed("blank.md"))

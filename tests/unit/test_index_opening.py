@@ -17,7 +17,7 @@ from memory.index_opening import open_or_create
 from memory.index_settings import IndexSettings
 from memory.journal import JOURNAL_NAME
 from memory.messages import Query
-from memory.snapshot import SNAPSHOT_NAME
+from memory.snapshot import SNAPSHOT_NAME, read_header
 from memory.storage import OLD_JOURNAL_NAME, IndexStorage
 from tests.doubles import HashEmbedder
 from tests.unit.building import parsed, put
@@ -188,12 +188,42 @@ def test_a_snapshot_of_another_format_version_is_set_aside(data):
         ({"base_url": "http://127.0.0.1/"}, "base URL changed from none to http://127.0.0.1/"),
     ],
 )
-def test_another_identity_starts_empty_with_the_reason(data, change, reason):
-    paths, report, _index = opened(data, model=replace(MODEL, **change))
+def test_another_identity_starts_empty_beside_the_old_one_with_the_reason(data, change, reason):
+    found = open_or_create(
+        SETTINGS, replace(MODEL, **change), data=data, workspace=data, epoch="after", now=NOW
+    )
 
-    assert paths == []
-    assert report.reason == f"{reason}; every file is embedded"
+    assert found.index.files() == ()
+    assert [file.path for file in found.old.index.files()] == ["a.md"]
+    assert found.report.reason == (
+        f"{reason}; every file is embedded, and the old index answers until then"
+    )
     assert set_aside(data) == []
+
+
+def test_an_empty_index_of_another_model_is_simply_replaced(tmp_path):
+    """There is nothing that could answer meanwhile; new files are found at once."""
+    opened(tmp_path)
+    index = MemoryIndex(MODEL, Analyzer("english"), IndexSettings(), epoch="before")
+    IndexStorage(tmp_path, index, saved_revision=-1, saved_at=0.0, complete=False).save(NOW)
+
+    found = open_or_create(
+        SETTINGS, replace(MODEL, model="b"), data=tmp_path, workspace=tmp_path, epoch="e", now=NOW
+    )
+
+    assert found.old is None
+    assert found.report.reason == "model changed from hash-16 to b; every file is embedded"
+
+
+def test_texts_that_are_put_together_otherwise_are_another_identity(data, monkeypatch):
+    """The version that a snapshot names is that of its vectors, however often it is saved."""
+    monkeypatch.setattr("memory.identity.INPUT_FORMAT_VERSION", 7)
+
+    found = open_or_create(SETTINGS, MODEL, data=data, workspace=data, epoch="after", now=NOW)
+    found.old.storage.save(NOW)
+
+    assert "input format changed from 1 to 7" in found.report.reason
+    assert read_header(data / SNAPSHOT_NAME).info.identity.input_format == 1
 
 
 def test_another_language_rebuilds_the_text_half_without_any_embedding(data):
@@ -211,13 +241,10 @@ def test_a_removed_embedding_json_asks_for_one_trial_call_and_keeps_the_index(da
     """FAULTS 12."""
     (data / EMBEDDING_JSON).unlink()
 
-    paths, report, index = opened(data)
+    paths, report, _index = opened(data)
 
     assert paths == ["a.md"]
     assert report.needs_probe
-    assert not index.confirm_dimension(16)
-    assert index.confirm_dimension(8)
-    assert index.files() == ()
 
 
 def test_a_removed_snapshot_embeds_anew_without_a_trial_call(data):

@@ -104,6 +104,7 @@ def test_a_blank_status_knows_nothing_and_is_not_shared():
         "failed",
         "skipped",
         "embedding",
+        "building",
         "embedded_inputs",
         "tokens",
         "model_calls",

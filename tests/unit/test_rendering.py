@@ -174,6 +174,16 @@ def test_a_status_tells_state_counts_failures_and_actors():
     )
 
 
+def test_a_status_tells_how_far_the_index_of_another_model_is():
+    building = {"provider": "local", "model": "new|", "dimension": 8, "files": 412, "chunks": 900}
+    status = blank_status("indexing") | {"files": 1200, "building": building}
+
+    assert (
+        "- being built: local / new\\|, dimension 8, 412 of 1,200 files; until then searches find"
+        " words only\n"
+    ) in status_markdown(status)
+
+
 def test_a_stopped_memory_without_an_index_says_so():
     assert status_markdown(blank_status("stopped")) == (
         "memory: stopped\n\n- 0 files, 0 chunks indexed\n- on disk: nothing yet\n"

@@ -1,0 +1,362 @@
+"""Which index answers while that of another model is built, and when does that take over?
+
+Vectors of two models cannot be compared, and to embed every file again takes long (SPEC E5). So two
+indexes are open then: the *old* one answers, by words, and the *newest* takes the changes, until it
+holds what the old one holds. At any other time the newest is the only one.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+from memory.errors import DimensionMismatch, StaleUpdate
+from memory.identity import Identity
+from memory.index_folders import KEPT_S, NEXT_NAME, clear, forget_previous, settle
+from memory.index_opening import Kept, open_or_create
+from memory.messages import FileUpdate
+from memory.records import PackedFile
+from memory.taking_over import is_ready, is_saved, moved, saved
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Executor
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from memory.atomic_file import Disk
+    from memory.bulk import FileBatch
+    from memory.calibrating import Calibration
+    from memory.config import MemorySettings
+    from memory.index import MemoryIndex
+    from memory.index_opening import Opened, OpenReport
+    from memory.messages import (
+        ApplyResult,
+        FileDelta,
+        FileSummary,
+        IndexStatus,
+        ParsedFile,
+        Query,
+        SearchResult,
+    )
+    from memory.providers.base import ModelInfo
+    from memory.storage import StorageStatus
+
+logger = logging.getLogger(__name__)
+
+_NEVER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Indexes:
+    """Which indexes there are at one moment."""
+
+    newest: Kept
+    old: Kept | None = None
+
+    @property
+    def answering(self) -> MemoryIndex:
+        return (self.old or self.newest).index
+
+    def all(self) -> tuple[Kept, ...]:
+        return (self.newest,) if self.old is None else (self.newest, self.old)
+
+
+class Succession:
+    """The index of the configured model, and the one that answers until it is complete.
+
+    Changes and searches belong to one thread; ``save`` and ``take_over`` may run in a second one
+    beside it, ``sync`` in a third, and the counters can be read from any.
+    """
+
+    def __init__(
+        self, opened: Opened, model: ModelInfo, data: Path, *, disk: Disk | None = None
+    ) -> None:
+        """Takes what was opened; see ``open``."""
+        self.report: OpenReport = opened.report
+        self._opener = opened.opener
+        self._model = model
+        self._data = data
+        self._disk = disk
+        self._now = _Indexes(Kept(opened.index, opened.storage), opened.old)
+        self._writing = threading.Lock()
+        """Held while whole snapshots are written, and while it changes which indexes there are."""
+        self._num_begun = 0
+
+    @classmethod
+    def open(
+        cls,
+        settings: MemorySettings,
+        model: ModelInfo,
+        *,
+        data: Path,
+        workspace: Path,
+        epoch: str,
+        now: float,
+    ) -> Self:
+        """Opens a data folder; see ``index_opening.open_or_create``.
+
+        Raises:
+            OSError: a file cannot be read now, or not be moved.
+        """
+        opened = open_or_create(
+            settings, model, data=data, workspace=workspace, epoch=epoch, now=now
+        )
+        return cls(opened, model, data)
+
+    @property
+    def answering(self) -> MemoryIndex:
+        """The index that is searched and listed."""
+        return self._now.answering
+
+    def plan(self, parsed: ParsedFile) -> FileDelta:
+        """Returns which chunks of a file the newest index has no vector of."""
+        return self._now.newest.index.plan(parsed)
+
+    def apply(self, update: FileUpdate) -> ApplyResult:
+        """Changes a file in the newest index, and in the old one if that needs no vector.
+
+        Raises:
+            StaleUpdate: see MemoryIndex.apply; or another index has been begun, see ``begin``.
+            DimensionMismatch: the vectors do not fit the index.
+        """
+        now = self._now
+        try:
+            with now.newest.storage.changing:
+                result = now.newest.index.apply(update)
+        except DimensionMismatch as error:
+            self._begin_with(error, update.hashes, update.vectors)
+            raise StaleUpdate(update.path, self._now.newest.index.epoch) from None
+        if now.old is not None:
+            _follow(now.old, now.newest.index.file(update.path), update.path, update.parsed)
+        return result
+
+    def add(
+        self, batch: FileBatch, hashes: Sequence[str], vectors: NDArray[np.float32]
+    ) -> ApplyResult:
+        """Adds new files to the newest index; see MemoryIndex.add, and ``apply``."""
+        now = self._now
+        with now.newest.storage.changing:
+            result = now.newest.index.add(batch, hashes, vectors)
+        if now.old is not None:
+            for packed in batch.files:
+                _follow(now.old, packed.summary, packed.summary.path, packed)
+        return result
+
+    def keep(self, hashes: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        """Takes vectors of a file that is not embedded to its end; see MemoryIndex.keep."""
+        newest = self._now.newest
+        try:
+            with newest.storage.changing:
+                newest.index.keep(hashes, vectors)
+        except DimensionMismatch as error:
+            self._begin_with(error, hashes, vectors)
+
+    def search(self, query: Query, vector: NDArray[np.float32] | None) -> SearchResult:
+        """Returns the best hits; the old index answers by words alone, and says so.
+
+        Args:
+            query: Text and limit.
+            vector: Of the text, made by the configured model; None if there is none.
+        """
+        now = self._now
+        if now.old is not None:
+            return now.old.index.search(query, None, degraded=_progress(now.newest, now.old))
+        if vector is not None and len(vector) != now.newest.index.dim and now.newest.index.dim:
+            reason = "the model answers with another dimension than it did"
+            return now.newest.index.search(query, None, degraded=reason)
+        return now.newest.index.search(query, vector)
+
+    def calibrate(self, vectors: NDArray[np.float32] | None) -> Calibration:
+        """Goes one step with the newest index; see MemoryIndex.calibrate."""
+        newest = self._now.newest
+        with newest.storage.changing:
+            return newest.index.calibrate(vectors)
+
+    def files_to_compare(self) -> tuple[FileSummary, ...]:
+        """Returns every known file, as the newest index knows it; for a comparison with the disk.
+
+        A file that only the old one knows has a time that no file has: whether it is there or gone,
+        there is something to do.
+        """
+        now = self._now
+        files = now.newest.index.files()
+        if now.old is None:
+            return files
+        known = {file.path for file in files}
+        rest = (file for file in now.old.index.files() if file.path not in known)
+        return files + tuple(replace(file, mtime_ns=_NEVER) for file in rest)
+
+    def status(self) -> IndexStatus:
+        """Returns the counters of the index that answers, and in them those of the newest one."""
+        now = self._now
+        status = now.answering.status()
+        if now.old is None:
+            return status
+        return replace(status, building=now.newest.index.status())
+
+    def storage(self) -> StorageStatus:
+        """Returns what is on disk of the newest index, and whether something of both is not.
+
+        The identity is that of ``memory.msp``.
+        """
+        now = self._now
+        status = now.newest.storage.status()
+        if now.old is None:
+            return status
+        old = now.old.storage.status()
+        return replace(
+            status,
+            identity=old.identity,
+            is_complete=status.is_complete and old.is_complete,
+            needs_save=status.needs_save or old.needs_save,
+            trouble=status.trouble or old.trouble,
+        )
+
+    def sync(self) -> None:
+        """Makes every change so far survive a power loss; see IndexStorage.sync.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        now = self._now
+        try:
+            for kept in now.all():
+                kept.storage.sync()
+        except OSError:
+            if self._now is now:
+                raise
+            # Its journal was closed meanwhile, for a snapshot holds all of it.
+
+    def save(self, now: float, helper: Executor | None = None) -> int:
+        """Writes whole snapshots of what needs one; returns the revision of the newest index.
+
+        Args:
+            now: Unix time, seconds.
+            helper: See ``snapshot.write``.
+
+        Raises:
+            OSError: the disk refused; see IndexStorage.save.
+        """
+        forget_previous(self._data, before=now - KEPT_S, disk=self._disk)
+        with self._writing:
+            indexes = self._now
+            revision = saved(indexes.newest, self._data, now, helper)
+            if indexes.old is not None and indexes.old.storage.status().needs_save:
+                saved(indexes.old, self._data, now, helper)
+        return revision
+
+    def take_over(
+        self, epoch: str, now: float, helper: Executor | None = None, *, is_urgent: bool = False
+    ) -> bool:
+        """Lets the newest index answer from now on; returns whether it does.
+
+        Not so while it lacks a file that the old one knows, or its scores are not calibrated, or if
+        something changed while both were saved.
+
+        Args:
+            epoch: Of the newest index, as whoever knows it to be up to date saw it.
+            now: Unix time, seconds.
+            helper: See ``snapshot.write``.
+            is_urgent: Scores need not be calibrated, and a few files may be missing.
+
+        Raises:
+            OSError: the disk refused; the old index goes on.
+        """
+        with self._writing:
+            new, old = self._now.newest, self._now.old
+            if old is None or new.index.epoch != epoch or not is_ready(new, old, is_urgent):
+                return False
+            for kept in (new, old):
+                if not is_saved(kept) or kept.storage.status().needs_save:
+                    saved(kept, self._data, now, helper)
+            with new.storage.changing, old.storage.changing:
+                if not (is_saved(new) and is_saved(old)):
+                    return False
+                self._now = _Indexes(moved(new, old, self._data, self._disk))
+            old.storage.stop_logging()
+            new.storage.stop_logging()
+            with suppress(OSError):  # the next start tries again
+                clear(self._data / NEXT_NAME, self._disk)
+        logger.info("%s", _taken_over(new.index.identity, old.index.identity))
+        return True
+
+    def begin(self, dim: int) -> bool:
+        """Begins an index for vectors of this dimension, if those of the newest have another one.
+
+        Returns:
+            Whether that was so. If the old index has vectors of this dimension, it is the newest
+            again.
+
+        Raises:
+            OSError: a folder cannot be read or cleared.
+        """
+        with self._writing:
+            now = self._now
+            if now.newest.index.dim in (0, dim):
+                return False
+            self._num_begun += 1
+            self._now = self._begun(now, replace(self._model, dim=dim))
+        before = now.newest.index.dim
+        logger.warning("the model answers with dimension %d instead of %d", dim, before)
+        return True
+
+    def _begun(self, now: _Indexes, model: ModelInfo) -> _Indexes:
+        """Returns the indexes once the newest one is of this model."""
+        old, newest = now.old or now.newest, now.newest
+        if now.old is not None:
+            newest.storage.stop_logging()
+        wanted = Identity.of(model)
+        # Time does not matter: whatever was kept was looked at when the folder was opened.
+        if not settle(self._data, current=old.index.identity, configured=wanted, now=0.0):
+            return _Indexes(old)
+        epoch = f"{newest.index.epoch}.{self._num_begun}"
+        return _Indexes(self._opener.next(self._data, model, epoch), old)
+
+    def _begin_with(
+        self, error: DimensionMismatch, hashes: Sequence[str], vectors: NDArray[np.float32]
+    ) -> None:
+        """Begins an index with the vectors that did not fit: they were paid for.
+
+        Raises:
+            DimensionMismatch: the configuration says which dimension is right, or an answer said
+                it since the start: a model that changes its mind all the time embeds for ever.
+        """
+        if self._model.dim or self._num_begun or not self.begin(error.found):
+            raise error
+        newest = self._now.newest
+        with newest.storage.changing:
+            newest.index.keep(hashes, vectors)
+
+
+def _follow(
+    old: Kept, summary: FileSummary | None, path: str, file: ParsedFile | PackedFile | None
+) -> None:
+    """Makes a change in the old index, too, unless that needs a vector of its model.
+
+    Args:
+        old: Its index and place.
+        summary: Of the file, which tells most files that are there as they are.
+        path: Key of the file.
+        file: What it is; None if it is gone.
+    """
+    if summary == old.index.file(path):
+        return
+    parsed = file.parsed if isinstance(file, PackedFile) else file
+    if parsed is None or not old.index.plan(parsed).missing:
+        with old.storage.changing:
+            old.index.apply(FileUpdate(path, parsed))
+
+
+def _progress(new: Kept, old: Kept) -> str:
+    done, known = new.index.status().num_files, old.index.status().num_files
+    return f"vectors are being rebuilt ({done:,} of {max(done, known):,} files)"
+
+
+def _taken_over(new: Identity, old: Identity) -> str:
+    return f"{new.provider} / {new.model} answers now instead of {old.provider} / {old.model}"
