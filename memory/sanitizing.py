@@ -39,6 +39,8 @@ _JOINER = regex.compile(
 
 _BLANK = regex.compile(r"[\s\u2800]+")
 _LINE_BREAK = regex.compile(r"\r\n|[\r\v\f\x85\u2028\u2029]")
+_BLOCK_STARTS = ("-", "+", "*", "=", "~", ":", ">", "_", "[")
+_LIST_NUMBER = regex.compile(r"([0-9]{1,9})[.)]")
 _BACKSLASH_BEFORE_PIPE = regex.compile(r"\\(?=\\*\|)")
 
 
@@ -58,7 +60,19 @@ def sanitize_cell(text: str, limit: int = _MAX_CHARACTERS) -> str:
     return f"\\{escaped}" if escaped.startswith("#") else escaped
 
 
-def sanitize_code(text: str, limit: int = _MAX_CHARACTERS) -> str:
+def sanitize_line(text: str, limit: int = _MAX_CHARACTERS) -> str:
+    r"""Returns text as one inert line of markdown that may begin a paragraph.
+
+    As ``sanitize_cell``; besides, no list, quote, fence, rule or reference definition can begin.
+    A definition would vanish, and make links of what other files say in brackets.
+    """
+    cell = sanitize_cell(text, limit)
+    if number := _LIST_NUMBER.match(cell):
+        return f"{number[1]}\\{cell[number.end(1) :]}"
+    return f"\\{cell}" if cell.startswith(_BLOCK_STARTS) else cell
+
+
+def sanitize_code(text: str, limit: int = _MAX_CHARACTERS, *, in_table: bool = True) -> str:
     r"""Returns text that can stand between two backticks, also in a table cell.
 
     Only pipes are escaped, because a backslash means itself in a code span. A backslash right
@@ -67,14 +81,17 @@ def sanitize_code(text: str, limit: int = _MAX_CHARACTERS) -> str:
     Args:
         text: Anything; the time is linear in its length.
         limit: Most characters of the visible text.
+        in_table: Whether it stands in a table; elsewhere an escaped pipe would show its backslash.
     """
-    visible = cut(_one_line(text), limit).replace("`", "'")
-    return _BACKSLASH_BEFORE_PIPE.sub("\uff3c", visible).replace("|", "\\|") or _PLACEHOLDER
+    visible = cut(_one_line(text), limit).replace("`", "'") or _PLACEHOLDER
+    if not in_table:
+        return visible
+    return _BACKSLASH_BEFORE_PIPE.sub("\uff3c", visible).replace("|", "\\|")
 
 
-def sanitize_path(path: str) -> str:
+def sanitize_path(path: str, *, in_table: bool = True) -> str:
     """Returns a path, as the file system or the index spells it, fit for a code span."""
-    return sanitize_code(path)
+    return sanitize_code(path, in_table=in_table)
 
 
 def printable_block(text: str) -> str:
