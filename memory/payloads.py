@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from memory.messages import Chunk, ContextSection, FileSummary, SearchResult
+    from memory.outbox import SkillEvent
 
 Source = Literal["daemon", "disk"]
 State = Literal["stopped", "starting", "indexing", "ready", "workspace_missing", "disabled"]
@@ -91,7 +92,7 @@ class ExcerptPayload(TypedDict):
     """The lines, joined by newlines."""
     start_line: int
     end_line: int
-    """1-based and inclusive, as citations are; less than ``start_line`` if there is no such line."""
+    """1-based and inclusive, as in citations; less than ``start_line`` if there is no such line."""
     num_lines: int
     """Of the whole file."""
     is_cut: bool
@@ -274,6 +275,18 @@ def context_payload(section: ContextSection) -> ContextPayload:
             for row in section.rows
         ],
         "degraded": section.degraded,
+    }
+
+
+def event_payload(event: SkillEvent) -> EventPayload:
+    """Returns a waiting event."""
+    return {
+        "event_id": event.event_id,
+        "skill": event.skill,
+        "prompt": event.prompt,
+        "source_ids": list(event.source_ids),
+        "related": list(event.related),
+        "created_at": event.created_at,
     }
 
 

@@ -56,7 +56,7 @@ def search_markdown(answer: SearchPayload, *, explain: bool = False) -> str:
     if explain:
         lines += ["", _calibration(answer["threshold"])]
     for path in paths:
-        lines += ["", f"## `{sanitize_path(path, in_table=False)}`"]
+        lines += ["", f"## {_named(path)}"]
         for hit in (hit for hit in hits if hit["path"] == path):
             lines += ["", *_hit_lines(hit, explain=explain)]
     return "\n".join(lines) + "\n"
@@ -101,8 +101,7 @@ def event_lines(event: EventPayload) -> Iterator[str]:
     yield f"- `{sanitize_code(event['event_id'], in_table=False)}` {event['skill']}"
     yield f"  > {sanitize_line(event['prompt'], _SNIPPET_CHARACTERS)}"
     if event["related"]:
-        paths = (f"`{sanitize_path(path, in_table=False)}`" for path in event["related"])
-        yield f"  related: {', '.join(paths)}"
+        yield f"  related: {', '.join(map(_named, event['related']))}"
 
 
 def list_markdown(files: Sequence[ListItem], source: str) -> str:
@@ -125,6 +124,11 @@ def status_markdown(status: StatusPayload) -> str:
 def source_line(source: Source, age_s: float) -> str:
     """Returns where an answer came from: ``source: disk, written 5 minutes ago``."""
     return f"source: {source}" + ("" if source == "daemon" else f", written {_age(age_s)} ago")
+
+
+def _named(path: str) -> str:
+    """Returns a path as a code span outside of tables."""
+    return f"`{sanitize_path(path, in_table=False)}`"
 
 
 def _calibration(threshold: float | None) -> str:
@@ -166,11 +170,10 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
     if status["disk_error"]:
         yield f"- disk: {sanitize_cell(status['disk_error'])}; it is tried again"
     for failed in status["failed"]:
-        reason = sanitize_cell(failed["reason"])
-        yield f"- failed: `{sanitize_path(failed['path'], in_table=False)}` ({failed['stage']}): {reason}"
+        path, reason = _named(failed["path"]), sanitize_cell(failed["reason"])
+        yield f"- failed: {path} ({failed['stage']}): {reason}"
     for skipped in status["skipped"]:
-        reason = sanitize_cell(skipped["reason"])
-        yield f"- skipped: `{sanitize_path(skipped['path'], in_table=False)}`: {reason}"
+        yield f"- skipped: {_named(skipped['path'])}: {sanitize_cell(skipped['reason'])}"
     for actor in status["actors"]:
         yield f"- actor {actor['name']}: {actor['state']}, pid {actor['pid']}"
 

@@ -12,8 +12,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-MAX_QUERY_CHARACTERS = 100_000
-_CITATION = re.compile(r"(?P<path>.+\.(?:md|markdown)):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?", re.I)
+_CITATION = re.compile(
+    r"(?P<path>.+\.(?:md|markdown)):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?", re.IGNORECASE
+)
 _WHOLE = re.compile(r"\s*[+-]?\d{1,9}(?:\.0*)?\s*")
 _LARGEST = 10**9
 
