@@ -41,14 +41,16 @@ _BLANK = regex.compile(r"[\s\u2800]+")
 _LINE_BREAK = regex.compile(r"\r\n|[\r\v\f\x85\u2028\u2029]")
 _BLOCK_STARTS = ("-", "+", "*", "=", "~", ":", ">", "_", "[")
 _LIST_NUMBER = regex.compile(r"([0-9]{1,9})[.)]")
+# A parser would turn ``&#27;`` into the very character that was taken out.
+_ENTITY = regex.compile(r"&(?=#?[0-9A-Za-z]+;)")
 _BACKSLASH_BEFORE_PIPE = regex.compile(r"\\(?=\\*\|)")
 
 
 def sanitize_cell(text: str, limit: int = _MAX_CHARACTERS) -> str:
     r"""Returns text as one inert line of markdown, fit for a table cell.
 
-    Backslashes are doubled and pipes escaped, so every markdown parser reads back what a person
-    would see; links, HTML and code spans cannot begin.
+    Backslashes are doubled, pipes and character references escaped, so every markdown parser reads
+    back what a person would see; links, HTML and code spans cannot begin.
 
     Args:
         text: Anything, lone surrogates included; the time is linear in its length.
@@ -57,6 +59,7 @@ def sanitize_cell(text: str, limit: int = _MAX_CHARACTERS) -> str:
     visible = cut(_one_line(text), limit)
     inert = visible.replace("`", "'").replace("](", "] (").replace("<", "\u2039")
     escaped = inert.replace("\\", "\\\\").replace("|", "\\|")
+    escaped = _ENTITY.sub(r"\\&", escaped)
     return f"\\{escaped}" if escaped.startswith("#") else escaped
 
 
