@@ -79,5 +79,5 @@ def _listening(port: int) -> socket.socket:
     try:
         return socket.create_server((LOOPBACK, port))
     except OSError as error:
-        reason = f"{error.strerror}; --port names another one"
+        reason = f"{os.strerror(error.errno or 0)}; --port names another one"
         raise OSError(error.errno, reason, f"{LOOPBACK}:{port}") from None

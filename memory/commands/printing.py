@@ -57,6 +57,7 @@ def _print_styled(documents: Iterable[str]) -> None:
         # A link's text says nothing about its target, so targets are spelled out.
         markdown = Markdown(document, hyperlinks=False)
         # Character references are decoded by now, to whatever they stand for.
-        for token in (inner for token in markdown.parsed for inner in (token.children or (token,))):
-            token.content = printable_block(token.content)
+        for block in markdown.parsed:
+            for token in block.children or (block,):
+                token.content = printable_block(token.content)
         console.print(markdown)
