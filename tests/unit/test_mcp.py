@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ import httpx2
 import numpy as np
 import pytest
 from mcp import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from memory import snapshot
@@ -27,7 +28,6 @@ from memory.chunk_limits import chunk_limits
 from memory.cli import main
 from memory.config import Settings
 from memory.embedding_input import compose
-from memory.errors import ConfigError
 from memory.globs import Globs
 from memory.index import MemoryIndex
 from memory.index_settings import IndexSettings
@@ -243,14 +243,14 @@ async def test_over_http_the_token_opens_and_a_wrong_one_or_a_foreign_page_does_
 
 @pytest.mark.slow
 async def test_a_client_without_the_token_gets_no_session(home: Home, url: str):
-    with pytest.raises(BaseException) as caught:  # noqa: PT012, PT011 - a group of the SDK's own
+    with pytest.raises(Exception) as caught:
         async with (
             httpx2.AsyncClient(headers={"Authorization": "Bearer wrong"}) as http,
             Client(streamable_http_client(url, http_client=http)) as client,
         ):
             await client.list_tools()
 
-    assert not isinstance(caught.value, AssertionError | KeyboardInterrupt)
+    assert "401" in repr(caught.value)
 
 
 def test_a_missing_package_is_one_line_with_the_command(home: Home, monkeypatch, capsys):
@@ -267,8 +267,6 @@ def test_a_missing_package_is_one_line_with_the_command(home: Home, monkeypatch,
 
 
 def test_a_port_that_is_taken_is_one_line(home: Home, capsys):
-    import socket
-
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert main([*home.command()[2:], "--http", "--port", str(port)]) == 1
