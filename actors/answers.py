@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from actors.host import CALL_DEADLINE_S, ActorAccess, ActorEvents
@@ -87,8 +88,8 @@ class Answers:
         return [event_payload(event) for event in await self._events.waiting()]
 
     async def _take(self, request: Mapping[str, Any]) -> EventPayload | None:
-        visibility_s = float(request.get("visibility_s", VISIBILITY_S))
-        event = await self._events.take(visibility_s, float(request.get("wait_s", 0.0)))
+        visibility_s = _seconds(request.get("visibility_s", VISIBILITY_S))
+        event = await self._events.take(visibility_s, _seconds(request.get("wait_s", 0.0)))
         return None if event is None else event_payload(event)
 
     async def _acknowledge(self, request: Mapping[str, Any]) -> dict[str, bool]:
@@ -96,3 +97,10 @@ class Answers:
 
     async def _call(self, attempt: Callable[[], Awaitable[T]]) -> T:
         return await call(attempt, clock=self._clock, deadline_s=CALL_DEADLINE_S)
+
+
+def _seconds(given: Any) -> float:
+    seconds = float(given)
+    if not math.isfinite(seconds):  # a lease until then would never end
+        raise ValueError("a number of seconds is finite")
+    return seconds

@@ -264,6 +264,9 @@ async def test_a_refusal_and_an_answer_that_never_comes_are_errors(pipe: Pipe, d
     source = DaemonEvents(data)
     with pytest.raises(DaemonError, match="not understood"):
         await ask_daemon(data, "frobnicate", 5.0)
+    for name in ("visibility_s", "wait_s"):
+        with pytest.raises(DaemonError, match="seconds is finite"):
+            await ask_daemon(data, "take", 5.0, **{name: float("nan")})
     with pytest.raises(DaemonError, match=r"did not answer within 0\.05 s"):
         await ask_daemon(data, "take", 0.05, wait_s=20.0)
 
