@@ -1,15 +1,17 @@
-"""How does the daemon answer searches and look-ups from the command line?"""
+"""How does the daemon answer searches, look-ups and events over its socket?"""
 
 from __future__ import annotations
 
-import asyncio
+import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from actors.host import CALL_DEADLINE_S, ActorAccess, ActorEvents
 from actors.loops import call
 from memory.clock import SystemClock
 from memory.errors import DaemonError
-from memory.freshness import fresh_paths
-from memory.payloads import context_payload, list_payload, search_payload, show_payload
+from memory.events import VISIBILITY_S
+from memory.excerpts import MAX_LINES
+from memory.payloads import context_payload, event_payload, list_payload, show_payload
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -17,20 +19,27 @@ if TYPE_CHECKING:
 
     from actors.system import MemorySystem
     from memory.config import Settings
-    from memory.payloads import ContextPayload, ListItem, SearchPayload, ShowPayload
-
-CALL_DEADLINE_S = 30.0
+    from memory.payloads import (
+        ContextPayload,
+        EventPayload,
+        ExcerptPayload,
+        ListItem,
+        SavePayload,
+        SearchPayload,
+        ShowPayload,
+    )
 
 T = TypeVar("T")
 
 
 class Answers:
-    """The read commands, and ``save``; each takes the keys of a request."""
+    """What a client may ask for; each method takes the keys of a request."""
 
     def __init__(self, system: MemorySystem, settings: Settings, workspace: Path) -> None:
         self._system = system
         self._settings = settings
-        self._workspace = workspace
+        self._access = ActorAccess(system, settings, workspace)
+        self._events = ActorEvents(system.emitter)
         self._clock = SystemClock()
 
     def commands(self) -> dict[str, Callable[[Mapping[str, Any]], Awaitable[object]]]:
@@ -40,15 +49,16 @@ class Answers:
             "context": self._context,
             "list": self._list,
             "show": self._show,
+            "get": self._get,
             "save": self._save,
+            "events": self._waiting,
+            "take": self._take,
+            "acknowledge": self._acknowledge,
         }
 
     async def _search(self, request: Mapping[str, Any]) -> SearchPayload:
-        text = str(request["query"])
         limit = request.get("limit") or self._settings.memory.max_tool_memory_results
-        result = await self._call(lambda: self._system.provider.search.remote(text, int(limit)))
-        fresh = await asyncio.to_thread(fresh_paths, self._workspace, result.hits)
-        return search_payload(text, result, source="daemon", age_s=0.0, fresh_paths=fresh)
+        return await self._access.search(str(request["query"]), int(limit))
 
     async def _context(self, request: Mapping[str, Any]) -> ContextPayload:
         prompt = str(request["prompt"])
@@ -66,10 +76,31 @@ class Answers:
             raise DaemonError(f"{path!r} is not in the index")
         return show_payload(*found)
 
-    async def _save(self, request: Mapping[str, Any]) -> dict[str, str]:
-        content = str(request["content"])
-        receipt = await self._call(lambda: self._system.emitter.emit.remote(content, ()))
-        return {"event_id": receipt.event_id, "state": receipt.state}
+    async def _get(self, request: Mapping[str, Any]) -> ExcerptPayload:
+        first, count = int(request.get("start_line", 1)), int(request.get("num_lines", MAX_LINES))
+        return await self._access.get(str(request["path"]), max(1, first), max(1, count))
+
+    async def _save(self, request: Mapping[str, Any]) -> SavePayload:
+        sources = tuple(str(source) for source in request.get("source_ids", ()))
+        return await self._access.save(str(request["content"]), sources)
+
+    async def _waiting(self, _request: Mapping[str, Any]) -> list[EventPayload]:
+        return [event_payload(event) for event in await self._events.waiting()]
+
+    async def _take(self, request: Mapping[str, Any]) -> EventPayload | None:
+        visibility_s = _seconds(request.get("visibility_s", VISIBILITY_S))
+        event = await self._events.take(visibility_s, _seconds(request.get("wait_s", 0.0)))
+        return None if event is None else event_payload(event)
+
+    async def _acknowledge(self, request: Mapping[str, Any]) -> dict[str, bool]:
+        return {"acknowledged": await self._events.acknowledge(str(request["event_id"]))}
 
     async def _call(self, attempt: Callable[[], Awaitable[T]]) -> T:
         return await call(attempt, clock=self._clock, deadline_s=CALL_DEADLINE_S)
+
+
+def _seconds(given: Any) -> float:
+    seconds = float(given)
+    if not math.isfinite(seconds):  # a lease until then would never end
+        raise ValueError("a number of seconds is finite")
+    return seconds

@@ -17,7 +17,7 @@ from memory.daemon_client import ADDRESS_NAME
 from memory.errors import MemoryPluginError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
     from pathlib import Path
 
     Command = Callable[[Mapping[str, Any]], Awaitable[object]]
@@ -65,13 +65,14 @@ class ControlServer:
         try:
             async with asyncio.timeout(REQUEST_DEADLINE_S):
                 line = await reader.readline()
-            writer.write(json.dumps(await self._answer(line)).encode() + b"\n")
+            answer = await _unless_gone(self._answer(line), reader)
+            writer.write(json.dumps(answer).encode() + b"\n")
             async with asyncio.timeout(REQUEST_DEADLINE_S):
                 await writer.drain()
         except TimeoutError:
             logger.info("a client neither asks nor reads")
             writer.transport.abort()  # close would keep what the client does not read
-        except (OSError, ValueError) as error:
+        except (EOFError, OSError, ValueError) as error:
             logger.info("a request broke off: %s", type(error).__name__)
         finally:
             writer.close()
@@ -91,3 +92,26 @@ class ControlServer:
         except Exception:
             logger.exception("a request failed")
             return {"ok": False, "error": "internal error, see the daemon's log"}
+
+
+async def _unless_gone(
+    answering: Coroutine[Any, Any, dict[str, object]], reader: asyncio.StreamReader
+) -> dict[str, object]:
+    """Returns the answer; gives it up when the client closes the connection before.
+
+    Else an event would be handed to somebody who no longer listens.
+
+    Raises:
+        EOFError: the client is gone.
+    """
+    answer = asyncio.ensure_future(answering)
+    gone = asyncio.ensure_future(reader.read())  # a client sends nothing more, so this is its end
+    try:
+        await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise EOFError("the client did not wait for its answer")
+        return answer.result()
+    finally:
+        for task in (answer, gone):
+            task.cancel()
+        await asyncio.gather(answer, gone, return_exceptions=True)

@@ -12,8 +12,9 @@ from ray.exceptions import RayActorError
 from actors.loops import call
 from actors.statuses import EmitterStatus
 from memory.clock import SystemClock
+from memory.leases import Leases
 from memory.messages import SaveReceipt
-from memory.outbox import Outbox, SkillEvent, event_id
+from memory.outbox import OUTBOX_NAME, Outbox, SkillEvent, event_id
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from actors.context_provider import ContextProvider
     from memory.clock import Clock
 
-OUTBOX_NAME = "outbox.jsonl"
 MAX_PROMPT_CHARACTERS = 100_000
 MAX_RELATED = 5
 RELATED_DEADLINE_S = 5.0
@@ -31,11 +31,12 @@ RELATED_DEADLINE_S = 5.0
 
 @final
 class EventEmitter:
-    """Emits a ``skills:memory`` event per saved fact; handlers poll and acknowledge.
+    """Emits a ``skills:memory`` event per saved fact; handlers take and acknowledge.
 
-    Owns: the outbox file in the data folder.
-    Survives a crash: every event whose ``emit`` was answered.
-    Ordering: events are delivered oldest first, again and again until acknowledged.
+    Owns: the outbox file in the data folder, and who works on which event.
+    Survives a crash: every event whose ``emit`` was answered, but not who works on it.
+    Ordering: events are delivered oldest first, again and again until acknowledged; one that was
+    taken is given to nobody else until its visibility timeout is over.
     Called by: the composition root and every holder of its handle. Calls: ContextProvider.
     """
 
@@ -45,6 +46,7 @@ class EventEmitter:
         self._provider = provider
         self._clock = clock or SystemClock()
         self._outbox = Outbox(data / OUTBOX_NAME)
+        self._leases = Leases()
         self._emitted = asyncio.Event()
 
     def __repr__(self) -> str:
@@ -82,6 +84,36 @@ class EventEmitter:
             self._emitted.clear()
             await self._clock.wait(self._emitted, timeout_s)
         return self._outbox.pending
+
+    @ray.method
+    async def wait(self, timeout_s: float) -> bool:
+        """Returns True as soon as an event can be taken, False if none can after the timeout.
+
+        Takes nothing, so a caller that is gone when it returns keeps no event from the others.
+        """
+        end = self._clock.monotonic() + timeout_s
+        while True:
+            now = self._clock.monotonic()
+            free_in_s = self._leases.next_free_s(self._outbox.pending, now_s=now)
+            if free_in_s == 0:
+                return True
+            if now >= end:
+                return False
+            self._emitted.clear()
+            rest_s = end - now
+            await self._clock.wait(
+                self._emitted, rest_s if free_in_s is None else min(rest_s, free_in_s)
+            )
+
+    @ray.method
+    async def take(self, visibility_s: float) -> SkillEvent | None:
+        """Returns the oldest event nobody works on, or None; does not wait.
+
+        It belongs to the caller for so many seconds, and comes again if it is not acknowledged.
+        """
+        return self._leases.take(
+            self._outbox.pending, now_s=self._clock.monotonic(), visibility_s=visibility_s
+        )
 
     @ray.method
     async def acknowledge(self, identity: str) -> bool:

@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from memory import __version__
@@ -46,9 +46,12 @@ _COMMANDS = {
     "list": "list the indexed files",
     "context": "print the # Memories section an agent would get for a prompt",
     "eval": "measure recall with questions made from the files, or with your own",
+    "events": "print the facts that wait for a handler, or acknowledge one",
+    "mcp": "serve the tools of an agent over the Model Context Protocol",
     "init": "create the configuration and the workspace, keeping what exists",
 }
-_PRINTS_DATA = ("status", "search", "show", "list", "context", "eval")
+_PRINTS_DATA = ("status", "search", "show", "list", "context", "eval", "events")
+_LIVES_LONG = ("events", "mcp")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -59,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # A terminal that cannot show a character gets a question mark, not a traceback.
         sys.stdout.reconfigure(errors="replace")
     try:
-        with _no_collection():
+        with nullcontext() if options.command in _LIVES_LONG else _no_collection():
             code = _run(options)
             sys.stdout.flush()
     except BrokenPipeError:
@@ -126,6 +129,11 @@ def _options(parsed: argparse.Namespace) -> Options:
         explain=getattr(parsed, "explain", False),
         queries=getattr(parsed, "queries", None),
         compare=getattr(parsed, "compare", None),
+        action=getattr(parsed, "action", None),
+        follow=getattr(parsed, "follow", False),
+        visibility_s=getattr(parsed, "visibility_s", None),
+        http=getattr(parsed, "http", False),
+        port=getattr(parsed, "port", None),
     )
 
 
@@ -165,6 +173,13 @@ def _add_own(command: argparse.ArgumentParser, name: str) -> None:
         command.add_argument("subject", metavar="PROMPT")
     elif name == "eval":
         _add_eval(command)
+    elif name == "events":
+        _add_events(command)
+    elif name == "mcp":
+        command.add_argument(
+            "--http", action="store_true", help="listen on 127.0.0.1 instead of stdin and stdout"
+        )
+        command.add_argument("--port", type=_port, metavar="N", help="with --http (default: 8377)")
 
 
 def _add_eval(command: argparse.ArgumentParser) -> None:
@@ -177,6 +192,32 @@ def _add_eval(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--limit", type=_positive, metavar="N", help="most questions of a kind (default: 200)"
     )
+
+
+def _add_events(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--follow", action="store_true", help="take events as they come, until interrupted"
+    )
+    command.add_argument(
+        "--visibility",
+        dest="visibility_s",
+        type=_positive,
+        metavar="SECONDS",
+        help="with --follow: when an event that was not acknowledged comes again (default: 300)",
+    )
+    actions = command.add_subparsers(dest="action", metavar="ACTION")
+    # What is not given behind the action must not undo what was given before it.
+    ack = actions.add_parser(
+        "ack", help="end the redelivery of an event", argument_default=argparse.SUPPRESS
+    )
+    ack.add_argument("subject", metavar="ID")
+    _add_common(ack, prints_data=True)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not int(text) < 1 << 16:
+        raise argparse.ArgumentTypeError("must be a number from 0 (any free one) to 65535")
+    return int(text)
 
 
 def _positive(text: str) -> int:

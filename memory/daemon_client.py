@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 from memory.errors import DaemonError, DaemonNotRunning
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 ADDRESS_NAME = "daemon.json"
 _MAX_ADDRESS_BYTES = 4096
-_MAX_ANSWER_BYTES = 64 * 1024 * 1024
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
 _RECEIVE_BYTES = 64 * 1024
-_CONNECT_TIMEOUT_S = 2.0
-_NO_DAEMON = "no daemon is running for this data folder; `memory start` starts one"
+CONNECT_TIMEOUT_S = 2.0
+NO_DAEMON = "no daemon is running for this data folder; `memory start` starts one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ def request(data_dir: Path, command: str, timeout_s: float, **args: object) -> A
 
     Args:
         data_dir: Folder that holds ``daemon.json``.
-        command: ``status``, ``stop``, ``search``, ``context``, ``list`` or ``show``.
+        command: One of those of ``actors.answers``, ``status`` or ``stop``.
         timeout_s: Longest silence of the daemon, seconds.
         args: Arguments of the command.
 
@@ -49,20 +50,20 @@ def request(data_dir: Path, command: str, timeout_s: float, **args: object) -> A
     """
     address = running(data_dir)
     if address is None:
-        raise DaemonNotRunning(_NO_DAEMON)
-    line = json.dumps({"command": command, **args}).encode() + b"\n"
+        raise DaemonNotRunning(NO_DAEMON)
+    line = request_line(command, args)
     try:
         with _connect(address) as connection:
             connection.settimeout(timeout_s)
             connection.sendall(line)
             answer = _receive_line(connection)
     except (ConnectionRefusedError, FileNotFoundError):
-        raise DaemonNotRunning(_NO_DAEMON) from None
+        raise DaemonNotRunning(NO_DAEMON) from None
     except TimeoutError:
         raise DaemonError(f"the daemon did not answer within {timeout_s:g} s") from None
     except OSError as error:
         raise DaemonError(f"the daemon broke off: {error.strerror or error}") from None
-    return _result(answer)
+    return result_of(answer)
 
 
 def is_running(data_dir: Path) -> bool:
@@ -103,7 +104,7 @@ def is_alive(pid: int) -> bool:
 
 def _connect(address: Address) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.settimeout(_CONNECT_TIMEOUT_S)
+    connection.settimeout(CONNECT_TIMEOUT_S)
     try:
         connection.connect(address.socket)
     except BaseException:
@@ -119,12 +120,22 @@ def _receive_line(connection: socket.socket) -> bytes:
         if not piece:
             raise DaemonError("the daemon closed the connection in the middle of its answer")
         received += piece
-        if len(received) > _MAX_ANSWER_BYTES:
-            raise DaemonError(f"the daemon's answer is larger than {_MAX_ANSWER_BYTES:,} bytes")
+        if len(received) > MAX_ANSWER_BYTES:
+            raise DaemonError(f"the daemon's answer is larger than {MAX_ANSWER_BYTES:,} bytes")
     return bytes(received)
 
 
-def _result(answer: bytes) -> Any:
+def request_line(command: str, args: Mapping[str, object]) -> bytes:
+    """Returns what is sent for a request."""
+    return json.dumps({"command": command, **args}).encode() + b"\n"
+
+
+def result_of(answer: bytes) -> Any:
+    """Returns what an answer holds.
+
+    Raises:
+        DaemonError: the daemon refused, or the answer is not understood.
+    """
     try:
         reply = json.loads(answer)
         succeeded = reply["ok"]

@@ -36,7 +36,7 @@ def parse_file(source: SourceFile, *, limits: TokenLimits) -> ParsedFile:
         source: A file as it was read.
         limits: Room for the embedding input of a chunk; a longer section is split.
     """
-    text, num_replaced = _decode(source.data)
+    text, num_replaced = decode(source.data)
     matter, first_line = front_matter.split(text)
     lines = text.split("\n")
     body = lines[first_line:]
@@ -69,7 +69,7 @@ def parse_file(source: SourceFile, *, limits: TokenLimits) -> ParsedFile:
     )
 
 
-def _decode(data: bytes) -> tuple[str, int]:
+def decode(data: bytes) -> tuple[str, int]:
     """Returns the text with one kind of line end, and how many invalid sequences were replaced."""
     text = data.decode("utf-8", "replace").removeprefix("\ufeff")
     num_replaced = text.count("\ufffd") - data.count("\ufffd".encode())

@@ -11,6 +11,7 @@ import hashlib
 import json
 import logging
 import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+OUTBOX_NAME = "outbox.jsonl"
+"""In the data folder."""
 SKILL = "skills:memory"
 MAX_COMPACT_BYTES = 64 * 1024
 """A smaller file is never worth a compaction."""
@@ -128,23 +131,12 @@ class Outbox:
         self._ends_torn = not data.endswith(b"\n") and bool(data)
         for line in filter(None, data.split(b"\n")):
             try:
-                self._take(json.loads(line))
+                _take(json.loads(line), self._pending, self._acknowledged)
             except (ValueError, KeyError, TypeError):
                 # A kill in the middle of an append leaves half a line; its caller got no answer.
                 logger.warning("skipped an unreadable line of %s", self._path.name)
                 self._unreadable.append(line)
         return len(data)
-
-    def _take(self, record: Mapping[str, Any]) -> None:
-        if "event" in record:
-            fields = record["event"] | {
-                name: tuple(record["event"][name]) for name in ("source_ids", "related")
-            }
-            event = SkillEvent(**fields)
-            self._pending[event.event_id] = event
-        else:
-            self._pending.pop(record["acknowledged"], None)
-            self._acknowledged[record["acknowledged"]] = None
 
     def _compact(self, size_bytes: int) -> None:
         """Rewrites the file without the events that were handled, if that halves it."""
@@ -163,6 +155,45 @@ class Outbox:
             logger.warning("cannot compact %s: %s", self._path.name, error.strerror or error)
         else:
             self._ends_torn, self._is_name_synced = False, True
+
+
+def read_pending(path: Path) -> tuple[SkillEvent, ...]:
+    """Returns the events of a file that nobody acknowledged, oldest first, without touching it.
+
+    Raises:
+        OSError: the file is there but cannot be read.
+    """
+    pending: dict[str, SkillEvent] = {}
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return ()
+    for line in filter(None, lines):
+        with suppress(ValueError, KeyError, TypeError):  # half a line: somebody is writing it
+            _take(json.loads(line), pending, {})
+    return tuple(pending.values())
+
+
+def event_from(fields: Mapping[str, Any]) -> SkillEvent:
+    """Returns the event with these fields, as JSON holds them.
+
+    Raises:
+        KeyError, TypeError: a field is missing or not known.
+    """
+    lists = {name: tuple(fields[name]) for name in ("source_ids", "related")}
+    return SkillEvent(**{**fields, **lists})
+
+
+def _take(
+    record: Mapping[str, Any], pending: dict[str, SkillEvent], acknowledged: dict[str, None]
+) -> None:
+    """Repeats what one line of the file says."""
+    if "event" in record:
+        event = event_from(record["event"])
+        pending[event.event_id] = event
+    else:
+        pending.pop(record["acknowledged"], None)
+        acknowledged[record["acknowledged"]] = None
 
 
 def _line(record: Mapping[str, object]) -> bytes:

@@ -7,12 +7,13 @@ line build them here, so each shape exists once. Text in them is raw; who shows 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from memory.messages import Chunk, ContextSection, FileSummary, SearchResult
+    from memory.outbox import SkillEvent
 
 Source = Literal["daemon", "disk"]
 State = Literal["stopped", "starting", "indexing", "ready", "workspace_missing", "disabled"]
@@ -51,6 +52,10 @@ class SearchPayload(TypedDict):
     threshold: float | None
     """Level from which on an answer scores more than 0.55; null if not measured yet."""
     hits: list[HitPayload]
+    ready: NotRequired[bool]
+    """Whether everything was indexed once; missing where no daemon answers."""
+    pending: NotRequired[int]
+    """Files that still wait to be indexed; missing where no daemon answers."""
 
 
 class ListItem(TypedDict):
@@ -79,6 +84,42 @@ class ShowPayload(TypedDict):
     path: str
     last_modified: str
     chunks: list[ChunkPayload]
+
+
+class ExcerptPayload(TypedDict):
+    """Answer to ``get``: some lines of a file as it is on disk."""
+
+    path: str
+    text: str
+    """The lines, joined by newlines."""
+    start_line: int
+    end_line: int
+    """1-based and inclusive, as in citations; less than ``start_line`` if there is no such line."""
+    num_lines: int
+    """Of the whole file."""
+    is_cut: bool
+    """Whether the last line is longer than an answer may be, and ends early."""
+    last_modified: str
+
+
+class SavePayload(TypedDict):
+    """Answer to ``save``."""
+
+    event_id: str
+    state: str
+    """``queued``, ``already queued`` or ``already saved``."""
+
+
+class EventPayload(TypedDict):
+    """A ``skills:memory`` event; everything in it is data."""
+
+    event_id: str
+    skill: str
+    prompt: str
+    source_ids: list[str]
+    related: list[str]
+    created_at: float
+    """Unix time, seconds."""
 
 
 class RowPayload(TypedDict):
@@ -277,6 +318,18 @@ def context_payload(section: ContextSection) -> ContextPayload:
             for row in section.rows
         ],
         "degraded": section.degraded,
+    }
+
+
+def event_payload(event: SkillEvent) -> EventPayload:
+    """Returns a waiting event."""
+    return {
+        "event_id": event.event_id,
+        "skill": event.skill,
+        "prompt": event.prompt,
+        "source_ids": list(event.source_ids),
+        "related": list(event.related),
+        "created_at": event.created_at,
     }
 
 

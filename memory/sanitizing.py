@@ -39,14 +39,18 @@ _JOINER = regex.compile(
 
 _BLANK = regex.compile(r"[\s\u2800]+")
 _LINE_BREAK = regex.compile(r"\r\n|[\r\v\f\x85\u2028\u2029]")
+_BLOCK_STARTS = ("-", "+", "*", "=", "~", ":", ">", "_", "[")
+_LIST_NUMBER = regex.compile(r"([0-9]{1,9})[.)]")
+# A parser would turn ``&#27;`` into the very character that was taken out.
+_ENTITY = regex.compile(r"&(?=#?[0-9A-Za-z]+;)")
 _BACKSLASH_BEFORE_PIPE = regex.compile(r"\\(?=\\*\|)")
 
 
 def sanitize_cell(text: str, limit: int = _MAX_CHARACTERS) -> str:
     r"""Returns text as one inert line of markdown, fit for a table cell.
 
-    Backslashes are doubled and pipes escaped, so every markdown parser reads back what a person
-    would see; links, HTML and code spans cannot begin.
+    Backslashes are doubled, pipes and character references escaped, so every markdown parser reads
+    back what a person would see; links, HTML and code spans cannot begin.
 
     Args:
         text: Anything, lone surrogates included; the time is linear in its length.
@@ -55,10 +59,23 @@ def sanitize_cell(text: str, limit: int = _MAX_CHARACTERS) -> str:
     visible = cut(_one_line(text), limit)
     inert = visible.replace("`", "'").replace("](", "] (").replace("<", "\u2039")
     escaped = inert.replace("\\", "\\\\").replace("|", "\\|")
+    escaped = _ENTITY.sub(r"\\&", escaped)
     return f"\\{escaped}" if escaped.startswith("#") else escaped
 
 
-def sanitize_code(text: str, limit: int = _MAX_CHARACTERS) -> str:
+def sanitize_line(text: str, limit: int = _MAX_CHARACTERS) -> str:
+    r"""Returns text as one inert line of markdown that may begin a paragraph.
+
+    As ``sanitize_cell``; besides, no list, quote, fence, rule or reference definition can begin.
+    A definition would vanish, and make links of what other files say in brackets.
+    """
+    cell = sanitize_cell(text, limit)
+    if number := _LIST_NUMBER.match(cell):
+        return f"{number[1]}\\{cell[number.end(1) :]}"
+    return f"\\{cell}" if cell.startswith(_BLOCK_STARTS) else cell
+
+
+def sanitize_code(text: str, limit: int = _MAX_CHARACTERS, *, in_table: bool = True) -> str:
     r"""Returns text that can stand between two backticks, also in a table cell.
 
     Only pipes are escaped, because a backslash means itself in a code span. A backslash right
@@ -67,14 +84,17 @@ def sanitize_code(text: str, limit: int = _MAX_CHARACTERS) -> str:
     Args:
         text: Anything; the time is linear in its length.
         limit: Most characters of the visible text.
+        in_table: Whether it stands in a table; elsewhere an escaped pipe would show its backslash.
     """
-    visible = cut(_one_line(text), limit).replace("`", "'")
-    return _BACKSLASH_BEFORE_PIPE.sub("\uff3c", visible).replace("|", "\\|") or _PLACEHOLDER
+    visible = cut(_one_line(text), limit).replace("`", "'") or _PLACEHOLDER
+    if not in_table:
+        return visible
+    return _BACKSLASH_BEFORE_PIPE.sub("\uff3c", visible).replace("|", "\\|")
 
 
-def sanitize_path(path: str) -> str:
+def sanitize_path(path: str, *, in_table: bool = True) -> str:
     """Returns a path, as the file system or the index spells it, fit for a code span."""
-    return sanitize_code(path)
+    return sanitize_code(path, in_table=in_table)
 
 
 def printable_block(text: str) -> str:

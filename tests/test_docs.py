@@ -40,7 +40,19 @@ SHELLS = {
     "ContextProvider": ContextProvider,
     "EventEmitter": EventEmitter,
 }
-COMMANDS = ("start", "stop", "status", "search", "show", "list", "context", "eval", "init")
+COMMANDS = (
+    "start",
+    "stop",
+    "status",
+    "search",
+    "show",
+    "list",
+    "context",
+    "eval",
+    "events",
+    "mcp",
+    "init",
+)
 
 
 def config_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:

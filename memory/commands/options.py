@@ -38,6 +38,13 @@ class Options:
     """``--queries`` as given."""
     compare: str | None
     """``--compare`` as given."""
+    action: str | None
+    """Command of the command: ``ack``."""
+    follow: bool
+    visibility_s: float | None
+    """``--visibility``, seconds."""
+    http: bool
+    port: int | None
 
     def settings(self) -> Settings:
         """Reads the configuration; without a file everything has its default.

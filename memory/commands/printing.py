@@ -55,4 +55,9 @@ def _print_styled(documents: Iterable[str]) -> None:
     console = Console()
     for document in documents:
         # A link's text says nothing about its target, so targets are spelled out.
-        console.print(Markdown(document, hyperlinks=False))
+        markdown = Markdown(document, hyperlinks=False)
+        # Character references are decoded by now, to whatever they stand for.
+        for block in markdown.parsed:
+            for token in block.children or (block,):
+                token.content = printable_block(token.content)
+        console.print(markdown)

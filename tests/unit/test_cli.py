@@ -16,6 +16,7 @@ from memory.cli import main
 from memory.commands.stop import _wait_for_end
 from memory.data_lock import data_lock
 from memory.errors import DaemonError
+from memory.outbox import OUTBOX_NAME, Outbox, SkillEvent
 from memory.payloads import blank_status
 from tests.unit.fake_daemon import FakeDaemon
 
@@ -87,6 +88,11 @@ def executed(monkeypatch):
         ["search", "q", "-n", "0"],
         ["search", "q", "-n", "x"],
         ["start", "--json"],
+        ["events", "ack"],
+        ["events", "frobnicate"],
+        ["events", "--follow", "--visibility", "0"],
+        ["mcp", "--port", "65536"],
+        ["mcp", "--port", "-1"],
     ],
 )
 def test_wrong_usage_ends_with_2(argv, capsys):
@@ -98,7 +104,20 @@ def test_wrong_usage_ends_with_2(argv, capsys):
 
 
 @pytest.mark.parametrize(
-    "command", ["start", "stop", "status", "search", "show", "list", "context", "eval", "init"]
+    "command",
+    [
+        "start",
+        "stop",
+        "status",
+        "search",
+        "show",
+        "list",
+        "context",
+        "eval",
+        "events",
+        "mcp",
+        "init",
+    ],
 )
 def test_every_command_has_help_and_the_common_options(command, capsys):
     with pytest.raises(SystemExit) as ended:
@@ -137,6 +156,83 @@ def test_json_is_the_answer_and_nothing_else(daemon, capsys):
     captured = capsys.readouterr()
     assert json.loads(captured.out) == SEARCH
     assert captured.err == ""
+
+
+EVENT = {
+    "event_id": "ab12",
+    "skill": "skills:memory",
+    "prompt": "Alice\x1b[31m moved.\n# Obey",
+    "source_ids": ["chat-1"],
+    "related": ["wiki/a.md"],
+    "created_at": 12.5,
+}
+
+
+def test_waiting_events_are_lines_of_json_for_programs(daemon, capsys):
+    daemon.will_answer([EVENT, EVENT | {"event_id": "cd34"}])
+
+    assert main(["events", "--json"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [json.loads(line)["event_id"] for line in lines] == ["ab12", "cd34"]
+    assert json.loads(lines[0]) == EVENT
+
+
+def test_waiting_events_are_inert_lines_for_people(daemon, capsys):
+    daemon.will_answer([EVENT])
+
+    assert main(["events"]) == 0
+    assert capsys.readouterr().out == (
+        "- `ab12` skills:memory\n  > Alice[31m moved. # Obey\n  related: `wiki/a.md`\n"
+    )
+
+
+def test_without_a_daemon_waiting_events_are_read_from_disk(home, capsys):
+    data = home / "data" / "memory"
+    assert main(["events"]) == 0
+    assert capsys.readouterr().out == "memory: no event waits\n"
+
+    Outbox(data / OUTBOX_NAME).add(SkillEvent("ab12", "Alice moved.", (), (), 12.5))
+    assert main(["events", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["prompt"] == "Alice moved."
+
+
+@pytest.mark.parametrize("argv", [["--json", "ack", "ab12"], ["ack", "ab12", "--json"]])
+def test_an_event_is_acknowledged_by_its_id(argv, daemon, capsys):
+    daemon.will_answer({"acknowledged": True})
+
+    assert main(["events", *argv]) == 0
+    assert daemon.requests == [{"command": "acknowledge", "event_id": "ab12"}]
+    assert json.loads(capsys.readouterr().out) == {"acknowledged": True}
+
+
+def test_an_event_that_does_not_wait_cannot_be_acknowledged(daemon, capsys):
+    daemon.will_answer({"acknowledged": False})
+
+    assert main(["events", "ack", "ab12"]) == 1
+    assert capsys.readouterr().err.startswith("memory: no event ab12 waits")
+
+
+def test_acknowledging_without_a_daemon_fails_with_one_line(capsys):
+    assert main(["events", "ack", "ab12"]) == 1
+    assert "`memory start` starts one" in capsys.readouterr().err
+
+
+def test_following_prints_each_event_as_it_comes_until_it_is_interrupted(
+    daemon, capsys, monkeypatch
+):
+    daemon.will_answer(None)
+    daemon.will_answer(EVENT)
+    printed = []
+
+    def interrupted(text):
+        printed.append(text)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("memory.commands.events._print_json", interrupted)
+
+    assert main(["events", "--follow", "--json", "--visibility", "60"]) == 130
+    assert printed == [EVENT]
+    assert [request["visibility_s"] for request in daemon.requests] == [60, 60]
 
 
 def test_content_is_printed_without_escape_sequences(daemon, capsys):

@@ -63,7 +63,7 @@ def test_a_silent_daemon_times_out(daemon, tmp_path):
 
 
 def test_a_huge_answer_is_refused(daemon, tmp_path, monkeypatch):
-    monkeypatch.setattr("memory.daemon_client._MAX_ANSWER_BYTES", 1000)
+    monkeypatch.setattr("memory.daemon_client.MAX_ANSWER_BYTES", 1000)
     daemon.answers = [b"x" * 2000 + b"\n"]
 
     with pytest.raises(DaemonError, match="larger than"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from memory.outbox import MAX_COMPACT_BYTES, Outbox, SkillEvent, event_id
+from memory.outbox import MAX_COMPACT_BYTES, Outbox, SkillEvent, event_id, read_pending
 from tests.unit.scripted_disk import ScriptedDisk
 
 if TYPE_CHECKING:
@@ -187,3 +187,19 @@ def test_what_a_killed_compaction_left_is_swept(path):
     Outbox(path)
 
     assert list(path.parent.iterdir()) == []
+
+
+def test_a_reader_sees_what_waits_and_touches_nothing(path):
+    assert read_pending(path) == ()
+    assert not path.parent.exists()
+    outbox = Outbox(path)
+    for prompt in ("one", "two", "three"):
+        outbox.add(event(prompt))
+    outbox.acknowledge(event_id("two"))
+    with path.open("ab") as file:
+        file.write(b'{"event": {"event_id": "half')
+    before = path.read_bytes()
+
+    assert [each.prompt for each in read_pending(path)] == ["one", "three"]
+    assert path.read_bytes() == before
+    assert [each.name for each in path.parent.iterdir()] == [path.name]

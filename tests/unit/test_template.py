@@ -4,9 +4,14 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
+from memory.chunk_limits import chunk_limits
 from memory.config import Settings, load
 from memory.embedding_config import disabled_reason
+from memory.globs import Globs
+from memory.markdown import parse_file
+from memory.providers.factory import model_info
 from memory.template import write_config, write_workspace
+from memory.workspace import Workspace
 
 
 def test_a_new_workspace_has_the_folders_and_the_skill(tmp_path):
@@ -95,3 +100,47 @@ def test_the_save_handler_names_exactly_its_tools_and_no_model(tmp_path):
     assert front_matter["tools"] == "fs_read, fs_write, memory_search"
     assert "model" not in front_matter
     assert "# model:" in text
+
+
+@pytest.mark.parametrize("name", ["SKILL.md", "save.md"])
+def test_the_skill_files_keep_the_rules_they_teach(tmp_path, name):
+    """Each section is one chunk of sensible size, under a trail that says what it is about."""
+    write_workspace(tmp_path)
+    source = Workspace(tmp_path, exclude=Globs()).read(f"skills/memory/{name}")
+
+    parsed = parse_file(source, limits=chunk_limits(None, model_info("local", "all-minilm-l6-v2")))
+
+    assert 3 <= len(parsed.chunks) <= 12
+    assert parsed.description
+    assert len({chunk.headlines for chunk in parsed.chunks}) == len(parsed.chunks)
+    for chunk in parsed.chunks:
+        assert chunk.num_parts == 1, chunk.headlines
+        assert len(chunk.content.split()) >= 15, chunk.headlines
+        assert chunk.context == parsed.chunks[0].content.split("\n")[0]
+
+
+def test_the_save_handler_has_the_six_steps_and_names_the_folders_it_may_fill(tmp_path):
+    write_workspace(tmp_path)
+    text = (tmp_path / "skills" / "memory" / "save.md").read_text("utf-8")
+    steps = re.findall(r"^(\d)\. (.+)$", text, re.MULTILINE)
+    words = ("SKILL.md", "memory_search", "fs_read", "fs_write", "[[", "noop")
+
+    assert [number for number, _step in steps] == list("123456")
+    assert all(word in step for word, (_number, step) in zip(words, steps, strict=True))
+    for folder in (tmp_path / "wiki").iterdir():
+        assert f"{folder.name}/" in text
+
+
+def test_the_skill_explains_what_a_writer_must_know(tmp_path):
+    write_workspace(tmp_path)
+    text = (tmp_path / "skills" / "memory" / "SKILL.md").read_text("utf-8")
+    sections = re.findall(r"^## (.+)$", text, re.MULTILINE)
+
+    assert {
+        "How a file is cut into chunks",
+        "The first paragraph",
+        "Folders",
+        "Slugs",
+        "Links",
+        "Read before you write",
+    } <= set(sections)

@@ -1,0 +1,49 @@
+"""Which waiting event may be handed out, while somebody may still be working on it?
+
+Who takes an event has it for a while; nobody else gets it meanwhile. When the time is over without
+an acknowledgement, the event is handed out again. Leases are kept in memory only: after a restart
+everything that waits is handed out at once, so a handler must expect an event twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from memory.outbox import SkillEvent
+
+
+class Leases:
+    """Until when each event belongs to whoever took it; times are monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._until: dict[str, float] = {}
+
+    def take(
+        self, pending: Iterable[SkillEvent], *, now_s: float, visibility_s: float
+    ) -> SkillEvent | None:
+        """Returns the oldest event that nobody has, and gives it to the caller for a while.
+
+        Args:
+            pending: Events that were not acknowledged, oldest first.
+            now_s: The time.
+            visibility_s: Seconds until it is handed out again.
+        """
+        waiting = tuple(pending)
+        self._forget_all_but({event.event_id for event in waiting})
+        free = (event for event in waiting if self._until.get(event.event_id, now_s) <= now_s)
+        event = next(free, None)
+        if event is not None:
+            self._until[event.event_id] = now_s + visibility_s
+        return event
+
+    def next_free_s(self, pending: Iterable[SkillEvent], *, now_s: float) -> float | None:
+        """Returns in how many seconds one can be taken, 0 for at once; None if none waits."""
+        times = (self._until.get(event.event_id, now_s) for event in pending)
+        soonest = min(times, default=None)
+        return None if soonest is None else max(0.0, soonest - now_s)
+
+    def _forget_all_but(self, identities: set[str]) -> None:
+        self._until = {key: until for key, until in self._until.items() if key in identities}
