@@ -13,7 +13,7 @@ from actors.loops import call
 from actors.statuses import EmitterStatus
 from memory.clock import SystemClock
 from memory.messages import SaveReceipt
-from memory.outbox import Outbox, SkillEvent, event_id
+from memory.outbox import Outbox, SaveResult, SkillEvent, event_id
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from actors.context_provider import ContextProvider
     from memory.clock import Clock
+    from memory.outbox import FailedEvent
 
 OUTBOX_NAME = "outbox.jsonl"
 MAX_PROMPT_CHARACTERS = 100_000
@@ -54,6 +55,8 @@ class EventEmitter:
     async def emit(self, prompt: str, source_ids: tuple[str, ...]) -> SaveReceipt:
         """Stores an event durably and returns its id; the same text twice is one event.
 
+        An event whose handler failed is delivered again at once when its text comes again.
+
         Raises:
             ValueError: the text is blank or longer than MAX_PROMPT_CHARACTERS.
             OSError: the disk refused.
@@ -62,6 +65,8 @@ class EventEmitter:
             raise ValueError(f"a fact has 1 to {MAX_PROMPT_CHARACTERS} characters")
         identity = event_id(prompt)
         if (state := self._outbox.state(identity)) != "unknown":
+            if self._outbox.retry(identity):
+                self._emitted.set()
             return SaveReceipt(identity, f"already {state}")
         event = SkillEvent(
             event_id=identity,
@@ -77,11 +82,14 @@ class EventEmitter:
 
     @ray.method
     async def pending(self, timeout_s: float) -> tuple[SkillEvent, ...]:
-        """Returns the events nobody acknowledged, oldest first; waits for one if there is none."""
-        if not self._outbox.pending:
+        """Returns the events nobody acknowledged, oldest first; waits for one if there is none.
+
+        Without those whose handler failed and that are not due again.
+        """
+        if not self._outbox.due(self._clock.time()):
             self._emitted.clear()
             await self._clock.wait(self._emitted, timeout_s)
-        return self._outbox.pending
+        return self._outbox.due(self._clock.time())
 
     @ray.method
     async def acknowledge(self, identity: str) -> bool:
@@ -89,9 +97,48 @@ class EventEmitter:
         return self._outbox.acknowledge(identity)
 
     @ray.method
+    async def conclude(self, identity: str, result: str) -> bool:
+        """Acknowledges an event and keeps one line, for ``memory status``, of what was done.
+
+        Raises:
+            OSError: the disk refused; the event stays pending.
+        """
+        told = SaveResult(identity, result, self._clock.time())
+        return self._outbox.acknowledge(identity, told)
+
+    @ray.method
+    async def fail(self, identity: str, reason: str) -> FailedEvent | None:
+        """Has an event delivered again later; after MAX_ATTEMPTS it is parked.
+
+        Args:
+            identity: The event.
+            reason: One line for ``memory status``.
+
+        Returns:
+            What is known of its failures; None if it was not pending.
+
+        Raises:
+            OSError: the disk refused; the event stays as it was.
+        """
+        return self._outbox.fail(identity, reason, self._clock.time())
+
+    @ray.method
+    async def retry_failed(self) -> int:
+        """Has every event that failed delivered at once, parked ones too; returns how many."""
+        num_retried = sum(self._outbox.retry(failed.event_id) for failed in self._outbox.failed)
+        if num_retried:
+            self._emitted.set()
+        return num_retried
+
+    @ray.method
     async def status(self) -> EmitterStatus:
-        """Returns the number of waiting events."""
-        return EmitterStatus(pid=os.getpid(), num_pending=len(self._outbox.pending))
+        """Returns what waits, what failed, and what became of the last ones."""
+        return EmitterStatus(
+            pid=os.getpid(),
+            num_pending=len(self._outbox.pending),
+            failed=self._outbox.failed,
+            results=self._outbox.results,
+        )
 
     @ray.method
     async def ping(self) -> int:

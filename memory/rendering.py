@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from memory.payloads import (
         HitPayload,
         ListItem,
+        SavesPayload,
         SearchPayload,
         ShowPayload,
         Source,
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _SNIPPET_CHARACTERS = 300
 _HEADLINES_CHARACTERS = 300
+_PROBLEM_CHARACTERS = 400
+_SHOWN_RESULTS = 5
 _MINUTE_S = 60
 _HOUR_S = 3600
 _DAY_S = 86_400
@@ -132,8 +135,23 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
     for skipped in status["skipped"]:
         reason = sanitize_cell(skipped["reason"])
         yield f"- skipped: `{sanitize_path(skipped['path'])}`: {reason}"
+    yield from _save_lines(status["saves"])
     for actor in status["actors"]:
         yield f"- actor {actor['name']}: {actor['state']}, pid {actor['pid']}"
+
+
+def _save_lines(saves: SavesPayload) -> Iterator[str]:
+    if saves["queued"]:
+        problem = f": {sanitize_cell(saves['problem'], _PROBLEM_CHARACTERS)}"
+        yield f"- saved facts waiting: {saves['queued']:,}{problem if saves['problem'] else ''}"
+    for failed in saves["failed"]:
+        fate = "parked" if failed["parked"] else "tried again"
+        tries = _count(failed["attempts"], "attempt")
+        reason = sanitize_cell(failed["reason"], _PROBLEM_CHARACTERS)
+        yield f"- fact {sanitize_cell(failed['event_id'])}: {reason} ({tries}, {fate})"
+    for result in saves["results"][:_SHOWN_RESULTS]:
+        line = sanitize_cell(result["result"], _PROBLEM_CHARACTERS)
+        yield f"- fact {sanitize_cell(result['event_id'])}: {line}"
 
 
 def _on_disk(status: StatusPayload) -> str:

@@ -13,7 +13,7 @@ from memory.config import CUSTOM_PROVIDER_TYPE
 from memory.errors import ConfigError, HandlerUnusable
 
 if TYPE_CHECKING:
-    from memory.config import CustomProvider, InferenceSettings
+    from memory.config import CustomProvider, InferenceSettings, Settings
 
 Sdk = Literal["openai", "mistral"]
 
@@ -32,6 +32,7 @@ BASE_URLS = {
     "openai": "https://api.openai.com/v1",  # https://platform.openai.com/docs/api-reference
 }
 """Providers of ``inference.apiKeys`` that chat, and where."""
+_NO_MODEL = "no model is configured; set inference.defaultModel, or model: in the handler"
 _NO_KEY = "none"
 """What a server that asks for no key is sent; the SDK insists on one."""
 
@@ -47,6 +48,19 @@ class Endpoint:
     api_key: str = field(repr=False)
 
 
+def off_reason(settings: Settings) -> str | None:
+    """Returns the one line that says why no run can ever come; None if one can.
+
+    Which model a run has is known only once the handler's file is read.
+    """
+    inference = settings.inference
+    if not settings.memory.save_handler:
+        return "memory.saveHandler is false, so the host handles saved facts"
+    if not (inference.default_model or inference.api_keys or inference.custom_providers):
+        return _NO_MODEL
+    return None
+
+
 def endpoint_for(name: str, inference: InferenceSettings) -> Endpoint:
     """Returns the chat model of a handler.
 
@@ -59,9 +73,7 @@ def endpoint_for(name: str, inference: InferenceSettings) -> Endpoint:
     """
     named = name or (inference.default_model or "").strip()
     if not named:
-        raise HandlerUnusable(
-            "no model is configured; set inference.defaultModel, or model: in the handler"
-        )
+        raise HandlerUnusable(_NO_MODEL)
     provider, slash, model = (part.strip() for part in named.partition("/"))
     if not (provider and slash and model):
         raise HandlerUnusable(f"model {named[:60]!r} is not written as provider/model")

@@ -91,6 +91,8 @@ class AgentRun:
 
     def _limit_reached(self, deadline: float) -> str | None:
         limits = self._limits
+        if self._chat.wait(0):
+            return "the run was stopped"
         if self._num_steps >= limits.max_steps:
             return "step limit"
         if self._num_tokens >= limits.max_tokens:
