@@ -79,6 +79,7 @@ class ChatServer:
         """Bodies, in order."""
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
+        self._answered = threading.Condition()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
@@ -95,15 +96,22 @@ class ChatServer:
             if message["role"] == "tool" and message["tool_call_id"] == tool_call_id
         ]
 
+    def has_answered(self, num_requests: int, timeout_s: float = 10.0) -> bool:
+        """Waits for so many requests; returns False if they do not come in time."""
+        with self._answered:
+            return self._answered.wait_for(lambda: len(self.paths) >= num_requests, timeout_s)
+
     def close(self) -> None:
         self._http.shutdown()
         self._http.server_close()
         self._thread.join(5)
 
     def _turn(self, body: dict[str, Any], headers: dict[str, str], path: str) -> Turn:
-        self.requests.append(body)
-        self.headers.append(headers)
-        self.paths.append(path)
+        with self._answered:
+            self.requests.append(body)
+            self.headers.append(headers)
+            self.paths.append(path)
+            self._answered.notify_all()
         return self.script[min(len(self.requests), len(self.script)) - 1]
 
 
@@ -112,7 +120,7 @@ def _handler(server: ChatServer) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
         wbufsize = 1 << 16  # head and body in one packet, or each answer waits for an ACK
 
-        def do_POST(self) -> None:  # noqa: N802 - named by the base class
+        def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             headers = {name.lower(): value for name, value in self.headers.items()}
             turn = server._turn(body, headers, self.path)

@@ -101,7 +101,7 @@ def test_a_handler_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path, te
 
 
 def test_a_missing_handler_and_a_missing_workspace_are_told_apart(tmp_path: Path):
-    with pytest.raises(HandlerUnusable, match="save.md is missing; `memory init` writes it"):
+    with pytest.raises(HandlerUnusable, match=r"save\.md is missing; `memory init` writes it"):
         resolve(tmp_path, "skills:memory")
     with pytest.raises(WorkspaceMissing):
         resolve(tmp_path / "away", "skills:memory")

@@ -12,6 +12,7 @@ import mistralai.client  # noqa: F401 - so that no test pays for the import
 import openai  # noqa: F401 - as above
 import pytest
 
+from memory.agent_run import toolbox
 from memory.agent_run.endpoints import Endpoint
 from memory.agent_run.files import MAX_WRITE_BYTES
 from memory.agent_run.run import Limits
@@ -39,6 +40,7 @@ class Time:
 
     now: float = 0.0
     waits: list[float] = field(default_factory=list)
+    is_stopping: bool = False
 
     def monotonic(self) -> float:
         return self.now
@@ -47,7 +49,7 @@ class Time:
         self.now += seconds
         if seconds:
             self.waits.append(seconds)
-        return False
+        return self.is_stopping
 
 
 class World:
@@ -130,7 +132,9 @@ def test_a_known_person_is_searched_read_and_extended(each_world: World):
     assert (outcome.num_steps, outcome.num_tokens) == (4, 4 * NUM_TOKENS)
     assert each_world.server.paths == ["/v1/chat/completions"] * 4
     assert {headers["authorization"] for headers in each_world.server.headers} == {f"Bearer {KEY}"}
-    results = [each for each in each_world.server.requests[-1]["messages"] if each["role"] == "tool"]
+    results = [
+        each for each in each_world.server.requests[-1]["messages"] if each["role"] == "tool"
+    ]
     assert [each["content"] for each in results] == [
         "1 hit in 1 file: wiki/people/alice.md",
         ALICE,
@@ -179,7 +183,10 @@ def test_a_noop_after_a_refused_write_is_a_failure(world: World):
         (("fs_read", '{"path": '), "error: bad arguments"),
         (("fs_read", '["wiki/people/alice.md"]'), "error: bad arguments"),
         (("fs_read", {"path": 7}), "error: bad arguments: path"),
-        (("fs_read", {"path": "wiki/people/alice.md", "lines": "2"}), "error: bad arguments: lines"),
+        (
+            ("fs_read", {"path": "wiki/people/alice.md", "lines": "2"}),
+            "error: bad arguments: lines",
+        ),
         (("fs_read", {"path": "wiki/people/alice.md", "mode": "rb"}), "error: bad arguments: mode"),
         (("memory_search", {}), "error: bad arguments: query"),
         (("fs_read", {"path": "../../etc/passwd"}), "error: ../../etc/passwd is not a path inside"),
@@ -212,9 +219,7 @@ def test_arguments_that_are_null_count_as_absent(world: World):
 
 
 def test_an_endless_loop_ends_at_the_step_limit(world: World):
-    outcome = world.run(
-        calls(("memory_search", {"query": "again"})), limits=Limits(max_steps=7)
-    )
+    outcome = world.run(calls(("memory_search", {"query": "again"})), limits=Limits(max_steps=7))
 
     assert (outcome.line, outcome.is_done) == ("failed \u2014 step limit", False)
     assert len(world.server.requests) == outcome.num_steps == 7
@@ -309,7 +314,9 @@ def test_reasoning_and_signatures_are_sent_back_as_they_came(world: World):
         (307, {}),
     ],
 )
-def test_a_refused_key_or_model_is_said_once_without_the_key(each_world: World, status, error, caplog):
+def test_a_refused_key_or_model_is_said_once_without_the_key(
+    each_world: World, status, error, caplog
+):
     """FAULTS 52, 63, 64."""
     caplog.set_level(logging.DEBUG)
 
@@ -394,3 +401,43 @@ def test_openai_settings_of_the_environment_do_not_travel(
     prepared(tmp_path, server, "openai").run(says("noop"))
 
     assert "foreign" not in str(server.headers) + str(server.requests)
+
+
+def test_a_tool_exists_once_the_handler_names_it(world: World):
+    world.write("skills/memory/save.md", "---\ntools: fs_list\n---\nLook.\n")
+
+    world.run(calls(("fs_list", {"path": "wiki"})), says("noop"))
+
+    assert world.server.answers() == ["wiki/people/"]
+    assert [tool["function"]["name"] for tool in world.server.requests[0]["tools"]] == ["fs_list"]
+
+
+def test_a_giant_result_is_cut_off(world: World, monkeypatch):
+    monkeypatch.setattr(toolbox, "MAX_RESULT_CHARACTERS", 10)
+
+    world.run(calls(("memory_search", {"query": "Alice"})), says("noop"))
+
+    assert world.server.answers() == ["1 hit in 1\n[cut off]"]
+
+
+def test_a_run_that_is_told_to_stop_ends_before_the_next_request(world: World):
+    world.time.is_stopping = True
+
+    outcome = world.run(calls(("memory_search", {"query": "again"})))
+
+    assert outcome.line == "failed \u2014 the run was stopped"
+    assert world.server.requests == []
+
+
+def test_a_slow_model_ends_at_the_time_limit(world: World, monkeypatch):
+    real = world.server._turn
+
+    def slow(*request):
+        world.time.now += 25
+        return real(*request)
+
+    monkeypatch.setattr(world.server, "_turn", slow)
+    outcome = world.run(calls(("memory_search", {"query": "again"})), limits=Limits(max_seconds=60))
+
+    assert outcome.line == "failed \u2014 time limit"
+    assert len(world.server.requests) == 3
