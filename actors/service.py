@@ -85,6 +85,7 @@ class Service:
         memory = settings.memory
         self._console = console
         self._clock = clock or SystemClock()
+        self._started_at = self._clock.time()
         self._stopping = asyncio.Event()
         self._exit_code = 0
         self._last_line, self._is_live = 0, False
@@ -183,6 +184,7 @@ class Service:
                 self._is_live = True
                 self._console.live(status)
         self._console.problems(status)
+        self._console.facts(status["saves"], self._started_at)
         await self._clock.sleep(POLL_S)
 
     async def _activity(self, after: int) -> tuple[FileIndexed, ...]:
