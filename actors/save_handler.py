@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, final
 
 import ray
@@ -41,6 +42,8 @@ POLL_S = 20.0
 """Longest wait for an event; those that failed are looked for as often."""
 CALL_DEADLINE_S = 30.0
 SEARCH_DEADLINE_S = 20.0
+RUN_DEADLINE_S = 660.0
+"""A run ends itself after 600 s, but waits for every byte of an answer that trickles."""
 UNUSABLE_PAUSE_S = 30.0
 """Until a handler or a workspace that cannot be used is looked at again."""
 REJECTED_PAUSE_S = 600.0
@@ -70,10 +73,11 @@ class SaveHandler:
         self._emitter = emitter
         self._provider = provider
         self._clock = clock or SystemClock()
-        self._stopping = threading.Event()
+        self._ending = threading.Event()
+        """Set when the run under way must end."""
         self._loop = asyncio.get_running_loop()
         self._around = Surroundings(
-            settings, workspace, self._search, self._clock, self._stopping.wait, connect
+            settings, workspace, self._search, self._clock, self._ending.wait, connect
         )
         self._problem = ""
         self._num_runs = 0
@@ -85,7 +89,7 @@ class SaveHandler:
     @ray.method
     async def stop(self) -> None:
         """Ends the work; the event of a run under way stays in the outbox."""
-        self._stopping.set()
+        self._ending.set()
         self._task.cancel()
 
     @ray.method
@@ -113,7 +117,7 @@ class SaveHandler:
         """Runs the handler once; the event's end or its failure is in the outbox afterwards."""
         self._num_runs += 1
         try:
-            outcome = await asyncio.to_thread(handle, event, self._around)
+            outcome = await self._run(event)
         except (HandlerUnusable, WorkspaceError) as error:
             await self._pause(str(error), UNUSABLE_PAUSE_S)
             return
@@ -127,6 +131,17 @@ class SaveHandler:
             outcome = Outcome(*failed("internal error, see the log of the SaveHandler"))
         self._problem = ""
         await self._report(event.event_id, outcome)
+
+    async def _run(self, event: SkillEvent) -> Outcome:
+        """Runs the handler in a thread, which is left alone if it outlasts its own limit."""
+        self._ending = threading.Event()
+        around = replace(self._around, wait=self._ending.wait)
+        try:
+            async with asyncio.timeout(RUN_DEADLINE_S):
+                return await asyncio.to_thread(handle, event, around)
+        except TimeoutError:
+            self._ending.set()
+            return Outcome(*failed("time limit, the model's answer does not end"))
 
     async def _report(self, identity: str, outcome: Outcome) -> None:
         logger.info("event %s: %s", identity, outcome.line)

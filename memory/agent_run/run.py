@@ -86,7 +86,8 @@ class AgentRun:
             if not reply.tool_calls:
                 written, refused = self._files.written, self._toolbox.last_refused_write
                 return self._outcome(*concluded(reply.text, written, refused))
-            conversation += self._answers(reply)
+            if not self._chat.wait(0):  # nobody waits for what a run that must end writes
+                conversation += self._answers(reply)
         return self._outcome(*failed(over, self._files.written))
 
     def _limit_reached(self, deadline: float) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
 import openai  # noqa: F401 - so that no test pays for the import
@@ -82,7 +83,7 @@ def handling(pipe: Pipe, chat: FakeChat) -> Iterator[Callable[..., InlineHandle]
 
     yield start
     for shell in running:
-        shell._stopping.set()
+        shell._ending.set()
         shell._task.cancel()
 
 
@@ -286,6 +287,29 @@ async def test_a_run_that_breaks_off_is_a_failure_of_this_attempt(
     await pipe.clock.advance(90)
 
     await pipe.until(has_results(pipe))
+
+
+async def test_an_answer_that_never_ends_is_left_alone(
+    pipe: Pipe, handling, chat: FakeChat, monkeypatch
+):
+    pipe.write("skills/memory/save.md", HANDLER)
+    monkeypatch.setattr("actors.save_handler.RUN_DEADLINE_S", 0.05)
+    gate = threading.Event()
+
+    def trickles(*_arguments: object) -> Reply:
+        gate.wait(10)
+        return asks_for("fs_write", path="wiki/late.md", content="# Late")
+
+    chat.complete = trickles  # type: ignore[method-assign]
+    handling()
+    await pipe.emitter.emit.remote(FACT, ())
+
+    await pipe.until(has_attempts(pipe, 1))
+    gate.set()
+    await pipe.clock.advance(POLL_S)
+
+    assert (await saves(pipe)).failed[0].reason.startswith("failed \u2014 time limit")
+    assert not (pipe.root / "wiki/late.md").exists()
 
 
 async def test_a_restart_between_run_and_acknowledgement_handles_the_fact_again(
