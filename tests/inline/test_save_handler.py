@@ -46,6 +46,7 @@ class FakeChat:
     def __init__(self) -> None:
         self.script: Sequence[Reply | Exception] = (speaks("noop"),)
         self.conversations: list[Any] = []
+        self.is_closed = threading.Event()
 
     def complete(self, messages: Sequence[Any], _tools: Sequence[Any], _timeout_s: float) -> Reply:
         self.conversations.append(list(messages))
@@ -55,7 +56,7 @@ class FakeChat:
         return reply
 
     def close(self) -> None:
-        pass
+        self.is_closed.set()
 
 
 @pytest.fixture
@@ -306,7 +307,7 @@ async def test_an_answer_that_never_ends_is_left_alone(
 
     await pipe.until(has_attempts(pipe, 1))
     gate.set()
-    await pipe.clock.advance(POLL_S)
+    assert await asyncio.to_thread(chat.is_closed.wait, 10)
 
     assert (await saves(pipe)).failed[0].reason.startswith("failed \u2014 time limit")
     assert not (pipe.root / "wiki/late.md").exists()
