@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from actors.statuses import FileIndexed
-    from memory.payloads import StatusPayload
+    from memory.payloads import SavesPayload, StatusPayload
 
 
 @final
@@ -41,6 +41,8 @@ class Console:
         self._is_missing = False
         self._disk_error = ""
         self._is_building = False
+        self._told_facts: set[tuple[str, object]] = set()
+        self._facts_wait_for = ""
 
     def say(self, text: str) -> None:
         """Prints one line."""
@@ -105,6 +107,29 @@ class Console:
             name = "{provider} / {model}".format_map(status["embedding"])
             self.say(f"the index of {name} is complete and answers now")
         self._is_building = status["building"] is not None
+
+    def facts(self, saves: SavesPayload, since: float) -> None:
+        """Prints once each: what became of a saved fact, why one failed, what all wait for.
+
+        Args:
+            saves: As in a status.
+            since: Unix time, seconds; what became of facts before it is not told.
+        """
+        lines: dict[tuple[str, object], str] = {
+            (result["event_id"], result["at"]): result["result"]
+            for result in reversed(saves["results"])
+            if result["at"] >= since
+        }
+        for failed in saves["failed"]:
+            fate = "it is parked" if failed["parked"] else "it is tried again"
+            lines[failed["event_id"], failed["attempts"]] = f"{failed['reason']}; {fate}"
+        for key in [key for key in lines if key not in self._told_facts]:
+            self.say(f"fact {key[0]}: {lines[key]}")
+        self._told_facts = set(lines)
+        problem = saves["problem"] if saves["queued"] else ""
+        if problem and problem != self._facts_wait_for:
+            self.say(f"saved facts wait: {problem}")
+        self._facts_wait_for = problem
 
     def indexed(self, entry: FileIndexed) -> None:
         """Prints what a change on disk cost."""

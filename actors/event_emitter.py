@@ -14,7 +14,7 @@ from actors.statuses import EmitterStatus
 from memory.clock import SystemClock
 from memory.leases import Leases
 from memory.messages import SaveReceipt
-from memory.outbox import OUTBOX_NAME, Outbox, SkillEvent, event_id
+from memory.outbox import OUTBOX_NAME, Outbox, SaveResult, SkillEvent, event_id
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from actors.context_provider import ContextProvider
     from memory.clock import Clock
+    from memory.outbox import FailedEvent
 
 MAX_PROMPT_CHARACTERS = 100_000
 MAX_RELATED = 5
@@ -56,6 +57,8 @@ class EventEmitter:
     async def emit(self, prompt: str, source_ids: tuple[str, ...]) -> SaveReceipt:
         """Stores an event durably and returns its id; the same text twice is one event.
 
+        An event whose handler failed is delivered again at once when its text comes again.
+
         Raises:
             ValueError: the text is blank or longer than MAX_PROMPT_CHARACTERS.
             OSError: the disk refused.
@@ -64,6 +67,8 @@ class EventEmitter:
             raise ValueError(f"a fact has 1 to {MAX_PROMPT_CHARACTERS} characters")
         identity = event_id(prompt)
         if (state := self._outbox.state(identity)) != "unknown":
+            if self._outbox.retry(identity):
+                self._emitted.set()
             return SaveReceipt(identity, f"already {state}")
         event = SkillEvent(
             event_id=identity,
@@ -79,11 +84,14 @@ class EventEmitter:
 
     @ray.method
     async def pending(self, timeout_s: float) -> tuple[SkillEvent, ...]:
-        """Returns the events nobody acknowledged, oldest first; waits for one if there is none."""
-        if not self._outbox.pending:
+        """Returns the events nobody acknowledged, oldest first; waits for one if there is none.
+
+        Without those whose handler failed and that are not due again.
+        """
+        if not self._outbox.due(self._clock.time()):
             self._emitted.clear()
             await self._clock.wait(self._emitted, timeout_s)
-        return self._outbox.pending
+        return self._outbox.due(self._clock.time())
 
     @ray.method
     async def wait(self, timeout_s: float) -> bool:
@@ -94,7 +102,7 @@ class EventEmitter:
         end = self._clock.monotonic() + timeout_s
         while True:
             now = self._clock.monotonic()
-            free_in_s = self._leases.next_free_s(self._outbox.pending, now_s=now)
+            free_in_s = self._leases.next_free_s(self._outbox.due(self._clock.time()), now_s=now)
             if free_in_s == 0:
                 return True
             if now >= end:
@@ -106,14 +114,30 @@ class EventEmitter:
             )
 
     @ray.method
-    async def take(self, visibility_s: float) -> SkillEvent | None:
+    async def take(self, visibility_s: float, owner: str) -> SkillEvent | None:
         """Returns the oldest event nobody works on, or None; does not wait.
 
         It belongs to the caller for so many seconds, and comes again if it is not acknowledged.
+        ``owner`` is for ``release_all``, and may be empty.
         """
         return self._leases.take(
-            self._outbox.pending, now_s=self._clock.monotonic(), visibility_s=visibility_s
+            self._outbox.due(self._clock.time()),
+            now_s=self._clock.monotonic(),
+            visibility_s=visibility_s,
+            owner=owner,
         )
+
+    @ray.method
+    async def release(self, identity: str) -> None:
+        """Lets others take an event that the caller took and does not work on any more."""
+        self._leases.release(identity)
+        self._emitted.set()
+
+    @ray.method
+    async def release_all(self, owner: str) -> None:
+        """Lets others take what an owner took before it was restarted."""
+        self._leases.release_all(owner)
+        self._emitted.set()
 
     @ray.method
     async def acknowledge(self, identity: str) -> bool:
@@ -121,9 +145,49 @@ class EventEmitter:
         return self._outbox.acknowledge(identity)
 
     @ray.method
+    async def conclude(self, identity: str, result: str) -> bool:
+        """Acknowledges an event and keeps one line, for ``memory status``, of what was done.
+
+        Raises:
+            OSError: the disk refused; the event stays pending.
+        """
+        told = SaveResult(identity, result, self._clock.time())
+        return self._outbox.acknowledge(identity, told)
+
+    @ray.method
+    async def fail(self, identity: str, reason: str) -> FailedEvent | None:
+        """Has an event delivered again later; after MAX_ATTEMPTS it is parked.
+
+        Args:
+            identity: The event.
+            reason: One line for ``memory status``.
+
+        Returns:
+            What is known of its failures; None if it was not pending.
+
+        Raises:
+            OSError: the disk refused; the event stays as it was.
+        """
+        self._leases.release(identity)
+        return self._outbox.fail(identity, reason, self._clock.time())
+
+    @ray.method
+    async def retry_failed(self) -> int:
+        """Has every event that failed delivered at once, parked ones too; returns how many."""
+        num_retried = sum(self._outbox.retry(failed.event_id) for failed in self._outbox.failed)
+        if num_retried:
+            self._emitted.set()
+        return num_retried
+
+    @ray.method
     async def status(self) -> EmitterStatus:
-        """Returns the number of waiting events."""
-        return EmitterStatus(pid=os.getpid(), num_pending=len(self._outbox.pending))
+        """Returns what waits, what failed, and what became of the last ones."""
+        return EmitterStatus(
+            pid=os.getpid(),
+            num_pending=len(self._outbox.pending),
+            failed=self._outbox.failed,
+            results=self._outbox.results,
+        )
 
     @ray.method
     async def ping(self) -> int:

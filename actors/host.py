@@ -110,7 +110,7 @@ class ActorEvents:
         visibility_s = min(max(visibility_s, 1.0), LONGEST_VISIBILITY_S)
         wait_s = min(max(wait_s, 0.0), LONGEST_WAIT_S)
         await self._call(lambda: self._emitter.wait.remote(wait_s), wait_s)
-        return await self._call(lambda: self._emitter.take.remote(visibility_s))
+        return await self._call(lambda: self._emitter.take.remote(visibility_s, ""))
 
     async def acknowledge(self, event_id: str) -> bool:
         """Ends the redelivery of an event."""

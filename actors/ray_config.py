@@ -86,6 +86,7 @@ class Actors(Group):
     persister: ActorOptions = Field(default=ActorOptions(), alias="Persister")
     context_provider: ActorOptions = Field(default=ActorOptions(), alias="ContextProvider")
     event_emitter: ActorOptions = Field(default=ActorOptions(), alias="EventEmitter")
+    save_handler: ActorOptions = Field(default=ActorOptions(), alias="SaveHandler")
 
 
 class RayConfig(Group):

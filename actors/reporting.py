@@ -14,11 +14,18 @@ from memory.payloads import blank_status
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from actors.statuses import ChunkerStatus, PersisterStatus, PoolStatus, WatcherStatus
+    from actors.statuses import (
+        ChunkerStatus,
+        EmitterStatus,
+        HandlerStatus,
+        PersisterStatus,
+        PoolStatus,
+        WatcherStatus,
+    )
     from actors.system import MemorySystem
     from memory.clock import Clock
     from memory.messages import IndexStatus
-    from memory.payloads import ModelCallsPayload, State, StatusPayload
+    from memory.payloads import ModelCallsPayload, SavesPayload, State, StatusPayload
     from memory.providers.base import ModelInfo
 
 ANSWER_DEADLINE_S = 3.0
@@ -29,8 +36,24 @@ T = TypeVar("T")
 class Reporter:
     """Joins the reports of the actors; one that restarts right now keeps its last report."""
 
-    def __init__(self, system: MemorySystem, info: ModelInfo, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        system: MemorySystem,
+        info: ModelInfo,
+        clock: Clock | None = None,
+        *,
+        saves_off: str | None = None,
+    ) -> None:
+        """Asks nobody yet.
+
+        Args:
+            system: The actors.
+            info: The configured model.
+            clock: For ages.
+            saves_off: Why saved facts are not handled here, if they are not.
+        """
         self._system = system
+        self._saves_off = saves_off or ""
         self._info = info
         self._clock = clock or SystemClock()
         self._roster = Roster(system.named())
@@ -39,6 +62,8 @@ class Reporter:
         self._pool: PoolStatus | None = None
         self._persister: PersisterStatus | None = None
         self._watcher: WatcherStatus | None = None
+        self._emitter: EmitterStatus | None = None
+        self._handler: HandlerStatus | None = None
         self._embedded_before = self._tokens_before = 0
         """What pools that died since had counted when they were last asked."""
 
@@ -46,19 +71,21 @@ class Reporter:
         """Returns the status of the system; takes at most ANSWER_DEADLINE_S."""
         system = self._system
         (
-            actors,
-            self._index,
-            self._chunker,
-            pool,
-            self._persister,
-            self._watcher,
+            (actors, self._index, self._chunker, pool, self._persister, self._watcher),
+            (self._emitter, self._handler),
         ) = await asyncio.gather(
-            self._roster.check(),
-            _latest(system.keeper.status.remote(), self._index),
-            _latest(system.chunker.status.remote(), self._chunker),
-            _latest(system.pool.status.remote(), self._pool),
-            _latest(system.persister.status.remote(), self._persister),
-            _latest(system.watcher.status.remote(), self._watcher),
+            asyncio.gather(
+                self._roster.check(),
+                _latest(system.keeper.status.remote(), self._index),
+                _latest(system.chunker.status.remote(), self._chunker),
+                _latest(system.pool.status.remote(), self._pool),
+                _latest(system.persister.status.remote(), self._persister),
+                _latest(system.watcher.status.remote(), self._watcher),
+            ),
+            asyncio.gather(
+                _latest(system.emitter.status.remote(), self._emitter),
+                _latest(system.saver.status.remote() if system.saver else None, self._handler),
+            ),
         )
         self._note_pool(pool)
         status = blank_status(self._state())
@@ -66,6 +93,7 @@ class Reporter:
         status["ready"] = status["state"] == "ready"
         self._fill_index(status)
         self._fill_work(status)
+        self._fill_saves(status["saves"])
         return status
 
     def restarted(self) -> list[tuple[str, int]]:
@@ -136,6 +164,26 @@ class Reporter:
         if self._watcher is not None:
             status["last_event_age_s"] = self._age(self._watcher.last_event_at)
 
+    def _fill_saves(self, saves: SavesPayload) -> None:
+        saves["problem"] = self._handler.problem if self._handler else self._saves_off
+        if self._emitter is None:
+            return
+        saves["queued"] = self._emitter.num_pending
+        saves["failed"] = [
+            {
+                "event_id": failed.event_id,
+                "attempts": failed.attempts,
+                "reason": failed.reason,
+                "retry_at": failed.retry_at,
+                "parked": failed.is_parked,
+            }
+            for failed in self._emitter.failed
+        ]
+        saves["results"] = [
+            {"event_id": result.event_id, "result": result.line, "at": result.at}
+            for result in self._emitter.results
+        ]
+
     def _age(self, unix_time: float) -> float | None:
         return max(0.0, self._clock.time() - unix_time) if unix_time else None
 
@@ -159,7 +207,9 @@ def _model_calls(pool: PoolStatus) -> ModelCallsPayload:
     }
 
 
-async def _latest(answer: Awaitable[T], last: T | None) -> T | None:
+async def _latest(answer: Awaitable[T] | None, last: T | None) -> T | None:
+    if answer is None:
+        return last
     try:
         async with asyncio.timeout(ANSWER_DEADLINE_S):
             return await answer

@@ -14,10 +14,11 @@ from actors.cluster import runtime_folder, start_cluster, stop_cluster
 from actors.console import Console
 from actors.control import ControlServer
 from actors.logs import RAY_LOG_NAME, ray_speaks_into
-from actors.loops import run_forever
+from actors.loops import call, run_forever
 from actors.ray_config import load_ray_config
 from actors.reporting import Reporter
 from actors.system import start
+from memory.agent_run.endpoints import off_reason
 from memory.clock import SystemClock
 from memory.embedding_config import configured_model
 from memory.errors import ConfigError, EmbeddingError, ProviderUnavailable
@@ -83,11 +84,14 @@ class Service:
     ) -> None:
         self._console = console
         self._clock = clock or SystemClock()
+        self._started_at = self._clock.time()
         self._stopping = asyncio.Event()
         self._exit_code = 0
         self._last_line, self._is_live = 0, False
         self._system = start(settings, locations, ray_config)
-        self._reporter = Reporter(self._system, configured_model(settings)[0])
+        self._reporter = Reporter(
+            self._system, configured_model(settings)[0], saves_off=off_reason(settings)
+        )
         answers = Answers(self._system, settings, locations.workspace)
         self._control = ControlServer(
             runtime_folder(locations.data),
@@ -105,12 +109,14 @@ class Service:
         await self._control.start()
         progress = asyncio.create_task(run_forever(self._show, clock=self._clock))
         confirmation = asyncio.create_task(self._confirm_model())
+        retry = asyncio.create_task(self._retry_facts())
         try:
             await self._stopping.wait()
         finally:
-            for task in (progress, confirmation):
+            background = (progress, confirmation, retry)
+            for task in background:
                 task.cancel()
-            await asyncio.gather(progress, confirmation, return_exceptions=True)
+            await asyncio.gather(*background, return_exceptions=True)
             self._console.say("stopping")
             try:
                 await self._system.stop()
@@ -152,6 +158,14 @@ class Service:
             return False
         return True
 
+    async def _retry_facts(self) -> None:
+        """Has facts tried again whose handler had failed: the cause may be gone."""
+        try:
+            retry = self._system.emitter.retry_failed.remote
+            await call(retry, clock=self._clock, deadline_s=CONFIRM_RETRY_S)
+        except Exception:
+            logger.exception("facts that failed are not tried again")
+
     async def _show(self) -> None:
         """Prints what is new: progress until the live line, then a line per changed file."""
         status = await self._reporter.status()
@@ -170,6 +184,7 @@ class Service:
                 self._is_live = True
                 self._console.live(status)
         self._console.problems(status)
+        self._console.facts(status["saves"], self._started_at)
         await self._clock.sleep(POLL_S)
 
     async def _activity(self, after: int) -> tuple[FileIndexed, ...]:

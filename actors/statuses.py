@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from memory.messages import FileFailed, SkippedFile
+    from memory.outbox import FailedEvent, SaveResult
     from memory.provider_gate import BreakerState
 
 
@@ -145,3 +146,17 @@ class EmitterStatus:
     pid: int
     num_pending: int
     """Events that nobody has acknowledged yet."""
+    failed: tuple[FailedEvent, ...] = ()
+    """Those of them whose handler has failed so far."""
+    results: tuple[SaveResult, ...] = ()
+    """What became of the events handled last, newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerStatus:
+    """Report of the SaveHandler."""
+
+    pid: int
+    problem: str
+    """Why no event is handled now; empty if nothing is in the way."""
+    num_runs: int

@@ -5,7 +5,8 @@ Handles form a DAG, so actors are created bottom-up and each constructor gets it
     Watcher -> Chunker -> EmbedderPool -> Embedder-0..N
                        -> IndexKeeper
                        -> Persister -> IndexKeeper
-    EventEmitter -> ContextProvider -> EmbedderPool, IndexKeeper
+    SaveHandler -> EventEmitter -> ContextProvider -> EmbedderPool, IndexKeeper
+                -> ContextProvider
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from actors.index_keeper import IndexKeeper
 from actors.logs import RAY_LOG_NAME
 from actors.loops import call
 from actors.persister import Persister
+from actors.save_handler import SaveHandler
 from actors.watcher import Watcher
+from memory.agent_run.endpoints import off_reason
 from memory.clock import SystemClock
 from memory.debounce import Debounce
 from memory.embedding_config import configured_model
@@ -69,6 +72,8 @@ class MemorySystem:
     emitter: ActorProxy[EventEmitter]
     arguments: tuple[ray.ObjectRef[object], ...]
     """Constructor arguments, which Ray needs again when it restarts an actor."""
+    saver: ActorProxy[SaveHandler] | None = None
+    """None if saved facts are not handled here, see ``off_reason``."""
 
     def named(self) -> Mapping[str, Pingable]:
         """Returns the handles by the names the actors carry in Ray."""
@@ -81,6 +86,7 @@ class MemorySystem:
             "Persister": self.persister,
             "ContextProvider": self.provider,
             "EventEmitter": self.emitter,
+            **({"SaveHandler": self.saver} if self.saver else {}),
         }
         return handles
 
@@ -109,7 +115,7 @@ class MemorySystem:
         return report.reason
 
     async def stop(self) -> None:
-        """Stops in flow order, so that what was embedded is saved: watcher, chunker, persister.
+        """Stops in flow order, so that what was embedded is saved: save handler, watcher, chunker.
 
         The index is saved whatever the others do.
 
@@ -117,6 +123,7 @@ class MemorySystem:
             StoreError: it could not be saved; the last saved one is intact.
         """
         for name, stopping in (
+            *((("save handler", self.saver.stop.remote),) if self.saver else ()),
             ("watcher", self.watcher.stop.remote),
             ("chunker", self.chunker.stop.remote),
         ):
@@ -193,6 +200,11 @@ def start(settings: Settings, locations: Locations, config: RayConfig) -> Memory
         (settings, keeper, pool),
         max_concurrency=MAX_ANSWERS_AT_ONCE,
     )
+    emitter = create(EventEmitter, "EventEmitter", actors.event_emitter, (locations.data, provider))
+    saver = None
+    if off_reason(settings) is None:
+        saving = (settings, locations.workspace, emitter, provider)
+        saver = create(SaveHandler, "SaveHandler", actors.save_handler, saving)
     return MemorySystem(
         watcher=create(Watcher, "Watcher", actors.watcher, (locations.workspace, chunker)),
         chunker=chunker,
@@ -201,9 +213,8 @@ def start(settings: Settings, locations: Locations, config: RayConfig) -> Memory
         keeper=keeper,
         persister=persister,
         provider=provider,
-        emitter=create(
-            EventEmitter, "EventEmitter", actors.event_emitter, (locations.data, provider)
-        ),
+        emitter=emitter,
+        saver=saver,
         arguments=tuple(factory.arguments),
     )
 

@@ -204,6 +204,8 @@ class MemorySettings(Group):
     max_file_bytes: int = Field(default=10 * 1024 * 1024, ge=1)
     max_chunk_tokens: int | None = Field(default=None, ge=32, le=8192)
     """Longest chunk in tokens of the model; None takes what the model takes, at most 1,024."""
+    save_handler: bool = True
+    """Whether saved facts are handled here, as soon as a model is configured (SPEC A6)."""
     reconcile_interval: float = Field(default=60.0, ge=1, le=86_400)
     """Seconds between two comparisons of disk and index."""
 

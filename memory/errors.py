@@ -10,6 +10,11 @@
     │  ├─ ProviderUnavailable      retry later
     │  ├─ InputRejected            these texts, while others may pass: ask for fewer or shorter ones
     │  └─ BadEmbedding             count, shape, value that is not finite, zero vector
+    ├─ HandlerUnusable             no event can be handled until a file or the configuration changes
+    ├─ ChatError
+    │  ├─ ChatRejected             no retry: key, quota, model
+    │  ├─ ChatUnavailable          retry later
+    │  └─ RequestRefused           this request, while others may pass
     ├─ StoreError
     │  ├─ SnapshotMissing          nothing was saved yet
     │  ├─ SnapshotCorrupt          set aside, rebuild
@@ -80,6 +85,39 @@ class InputRejected(EmbeddingError):
 
 class BadEmbedding(EmbeddingError):
     """The answer has the wrong count or shape, or holds a NaN, an infinity or a zero vector."""
+
+
+class HandlerUnusable(MemoryPluginError):
+    """Nobody can handle an event; the message names the file or the key, and the remedy."""
+
+
+class ChatError(MemoryPluginError):
+    """A chat model gave no usable answer."""
+
+    def __init__(self, provider: str, reason: str) -> None:
+        super().__init__(provider, reason)
+        self.provider = provider
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.provider}: {self.reason}"
+
+
+class ChatRejected(ChatError):
+    """The provider will not answer until the configuration changes."""
+
+
+class ChatUnavailable(ChatError):
+    """The provider may answer later."""
+
+    def __init__(self, provider: str, reason: str, retry_after_s: float | None = None) -> None:
+        super().__init__(provider, reason)
+        self.args = (provider, reason, retry_after_s)
+        self.retry_after_s = retry_after_s
+
+
+class RequestRefused(ChatError):
+    """The provider does not take this request; it may take others."""
 
 
 class StoreError(MemoryPluginError):

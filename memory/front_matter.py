@@ -48,11 +48,21 @@ def split(text: str) -> tuple[FrontMatter, int]:
     Args:
         text: Decoded, without byte order mark, with ``\\n`` line ends.
     """
+    entries, first_line = raw_entries(text)
+    return _read(entries), first_line
+
+
+def raw_entries(text: str) -> tuple[Mapping[str, object], int]:
+    """Returns every entry by its key in lower case, and the line at which the body begins.
+
+    Values are strings, lists and mappings as written, and not to be trusted; for readers of other
+    keys than those of ``FrontMatter``. The text is that of ``split``.
+    """
     block = _block(text)
     entries = None if block is None else _entries(block)
     if block is None or entries is None:
-        return FrontMatter(), 0
-    return _read(entries), block.count("\n") + 2
+        return {}, 0
+    return entries, block.count("\n") + 2
 
 
 def _block(text: str) -> str | None:

@@ -20,9 +20,15 @@ class Leases:
 
     def __init__(self) -> None:
         self._until: dict[str, float] = {}
+        self._owners: dict[str, str] = {}
 
     def take(
-        self, pending: Iterable[SkillEvent], *, now_s: float, visibility_s: float
+        self,
+        pending: Iterable[SkillEvent],
+        *,
+        now_s: float,
+        visibility_s: float,
+        owner: str = "",
     ) -> SkillEvent | None:
         """Returns the oldest event that nobody has, and gives it to the caller for a while.
 
@@ -30,6 +36,7 @@ class Leases:
             pending: Events that were not acknowledged, oldest first.
             now_s: The time.
             visibility_s: Seconds until it is handed out again.
+            owner: Who takes it; for ``release_all``.
         """
         waiting = tuple(pending)
         self._forget_all_but({event.event_id for event in waiting})
@@ -37,6 +44,7 @@ class Leases:
         event = next(free, None)
         if event is not None:
             self._until[event.event_id] = now_s + visibility_s
+            self._owners[event.event_id] = owner
         return event
 
     def next_free_s(self, pending: Iterable[SkillEvent], *, now_s: float) -> float | None:
@@ -45,5 +53,15 @@ class Leases:
         soonest = min(times, default=None)
         return None if soonest is None else max(0.0, soonest - now_s)
 
+    def release(self, identity: str) -> None:
+        """Ends the time of whoever has an event; nothing happens if nobody has it."""
+        self._until.pop(identity, None)
+
+    def release_all(self, owner: str) -> None:
+        """Ends the time of all events that an owner has: it starts anew and remembers none."""
+        for identity in [key for key, name in self._owners.items() if name == owner]:
+            self.release(identity)
+
     def _forget_all_but(self, identities: set[str]) -> None:
         self._until = {key: until for key, until in self._until.items() if key in identities}
+        self._owners = {key: name for key, name in self._owners.items() if key in identities}

@@ -3,6 +3,9 @@
 A file of JSON lines that is appended to, each synced before the call returns: an event is delivered
 at least once and survives a kill (SPEC A5). Opening it drops the text of what was handled once that
 is most of the file. The snippet is data; nothing here looks inside it.
+
+An event whose handler failed waits before it is delivered again, longer each time; after
+MAX_ATTEMPTS it is parked, never dropped, until somebody asks for it again.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from memory.atomic_file import OsDisk, replace_atomically, sweep_temporaries
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from memory.atomic_file import Disk
@@ -28,6 +31,12 @@ logger = logging.getLogger(__name__)
 OUTBOX_NAME = "outbox.jsonl"
 """In the data folder."""
 SKILL = "skills:memory"
+MAX_ATTEMPTS = 5
+FIRST_RETRY_S = 60.0
+RETRY_FACTOR = 4.0
+"""So the five attempts take 85 minutes."""
+MAX_RESULTS = 50
+"""Results that are kept; of older events only the id is."""
 MAX_COMPACT_BYTES = 64 * 1024
 """A smaller file is never worth a compaction."""
 
@@ -49,6 +58,34 @@ class SkillEvent:
     skill: str = SKILL
 
 
+@dataclass(frozen=True, slots=True)
+class FailedEvent:
+    """An event whose handler has failed so far."""
+
+    event_id: str
+    attempts: int
+    reason: str
+    """One line."""
+    retry_at: float
+    """Unix time, seconds; not before then it is delivered again."""
+
+    @property
+    def is_parked(self) -> bool:
+        """Tells whether it waits until somebody asks for it again."""
+        return self.attempts >= MAX_ATTEMPTS
+
+
+@dataclass(frozen=True, slots=True)
+class SaveResult:
+    """What became of an event."""
+
+    event_id: str
+    line: str
+    """``extended wiki/people/alice.md``, for example."""
+    at: float
+    """Unix time, seconds."""
+
+
 class Outbox:
     """Events and their acknowledgements; one writer per file.
 
@@ -61,7 +98,8 @@ class Outbox:
         self._path = path
         self._disk = disk or OsDisk()
         self._pending: dict[str, SkillEvent] = {}
-        self._acknowledged: dict[str, None] = {}
+        self._acknowledged: dict[str, SaveResult | None] = {}
+        self._failed: dict[str, FailedEvent] = {}
         self._unreadable: list[bytes] = []
         """Half a line that a kill left, or a record of a later version."""
         self._ends_torn = False
@@ -74,6 +112,26 @@ class Outbox:
     def pending(self) -> tuple[SkillEvent, ...]:
         """Events nobody has acknowledged, oldest first."""
         return tuple(self._pending.values())
+
+    @property
+    def failed(self) -> tuple[FailedEvent, ...]:
+        """Those of them whose handler has failed so far, oldest event first."""
+        return tuple(self._failed[each] for each in self._pending if each in self._failed)
+
+    @property
+    def results(self) -> tuple[SaveResult, ...]:
+        """What became of the events handled last, newest first; at most MAX_RESULTS."""
+        told = [result for result in self._acknowledged.values() if result is not None]
+        return tuple(reversed(told[-MAX_RESULTS:]))
+
+    def due(self, now: float) -> tuple[SkillEvent, ...]:
+        """Returns the pending events that are neither parked nor wait for their next attempt."""
+        waiting = {
+            failed.event_id
+            for failed in self._failed.values()
+            if failed.is_parked or failed.retry_at > now
+        }
+        return tuple(event for event in self._pending.values() if event.event_id not in waiting)
 
     def state(self, event_id: str) -> str:
         """Returns ``queued``, ``saved`` or ``unknown``."""
@@ -93,17 +151,53 @@ class Outbox:
         self._pending[event.event_id] = event
         return True
 
-    def acknowledge(self, event_id: str) -> bool:
+    def acknowledge(self, event_id: str, result: SaveResult | None = None) -> bool:
         """Ends the redelivery of an event; returns False if it was not pending.
+
+        Args:
+            event_id: The event.
+            result: What became of it, if somebody wants to know.
 
         Raises:
             OSError: the disk refused; the event stays pending.
         """
         if event_id not in self._pending:
             return False
-        self._append({"acknowledged": event_id})
+        self._append(_acknowledgement(event_id, result))
         del self._pending[event_id]
-        self._acknowledged[event_id] = None
+        self._failed.pop(event_id, None)
+        self._acknowledged[event_id] = result
+        return True
+
+    def fail(self, event_id: str, reason: str, now: float) -> FailedEvent | None:
+        """Puts an event off whose handler failed; returns None if it was not pending.
+
+        Raises:
+            OSError: the disk refused; the event stays as it was.
+        """
+        if event_id not in self._pending:
+            return None
+        before = self._failed.get(event_id)
+        attempts = (before.attempts if before else 0) + 1
+        retry_at = now + FIRST_RETRY_S * RETRY_FACTOR ** (attempts - 1)
+        failed = FailedEvent(event_id, attempts, reason, retry_at)
+        self._append({"failed": asdict(failed)})
+        self._failed[event_id] = failed
+        return failed
+
+    def retry(self, event_id: str) -> bool:
+        """Lets an event that failed be delivered at once, as if it never had.
+
+        Returns:
+            False if it had not failed.
+
+        Raises:
+            OSError: the disk refused; the event stays as it was.
+        """
+        if event_id not in self._failed:
+            return False
+        self._append({"retried": event_id})
+        del self._failed[event_id]
         return True
 
     def _append(self, record: Mapping[str, object]) -> None:
@@ -131,12 +225,33 @@ class Outbox:
         self._ends_torn = not data.endswith(b"\n") and bool(data)
         for line in filter(None, data.split(b"\n")):
             try:
-                _take(json.loads(line), self._pending, self._acknowledged)
+                self._take(json.loads(line))
             except (ValueError, KeyError, TypeError):
                 # A kill in the middle of an append leaves half a line; its caller got no answer.
                 logger.warning("skipped an unreadable line of %s", self._path.name)
                 self._unreadable.append(line)
         return len(data)
+
+    def _take(self, record: Mapping[str, Any]) -> None:
+        if "event" in record:
+            event = event_from(record["event"])
+            self._pending[event.event_id] = event
+        elif "failed" in record:
+            failed = FailedEvent(**record["failed"])
+            self._failed[failed.event_id] = failed
+        elif "retried" in record:
+            self._failed.pop(record["retried"], None)
+        else:
+            identity, told = record["acknowledged"], record.get("result")
+            self._pending.pop(identity, None)
+            self._failed.pop(identity, None)
+            self._acknowledged[identity] = SaveResult(identity, **told) if told else None
+
+    def _acknowledgements(self) -> Iterator[Mapping[str, object]]:
+        """Yields a record for each handled event, with its result if that is kept."""
+        kept = {result.event_id: result for result in self.results}
+        for identity in self._acknowledged:
+            yield _acknowledgement(identity, kept.get(identity))
 
     def _compact(self, size_bytes: int) -> None:
         """Rewrites the file without the events that were handled, if that halves it."""
@@ -144,8 +259,9 @@ class Outbox:
             return
         lines = [
             *(line + b"\n" for line in self._unreadable),
-            *(_line({"acknowledged": identity}) for identity in self._acknowledged),
+            *(_line(record) for record in self._acknowledgements()),
             *(_line({"event": asdict(event)}) for event in self._pending.values()),
+            *(_line({"failed": asdict(failed)}) for failed in self.failed),
         ]
         if 2 * sum(map(len, lines)) > size_bytes:
             return
@@ -170,7 +286,12 @@ def read_pending(path: Path) -> tuple[SkillEvent, ...]:
         return ()
     for line in filter(None, lines):
         with suppress(ValueError, KeyError, TypeError):  # half a line: somebody is writing it
-            _take(json.loads(line), pending, {})
+            match json.loads(line):
+                case {"event": dict(fields)}:
+                    event = event_from(fields)
+                    pending[event.event_id] = event
+                case {"acknowledged": identity}:
+                    pending.pop(identity, None)
     return tuple(pending.values())
 
 
@@ -184,16 +305,10 @@ def event_from(fields: Mapping[str, Any]) -> SkillEvent:
     return SkillEvent(**{**fields, **lists})
 
 
-def _take(
-    record: Mapping[str, Any], pending: dict[str, SkillEvent], acknowledged: dict[str, None]
-) -> None:
-    """Repeats what one line of the file says."""
-    if "event" in record:
-        event = event_from(record["event"])
-        pending[event.event_id] = event
-    else:
-        pending.pop(record["acknowledged"], None)
-        acknowledged[record["acknowledged"]] = None
+def _acknowledgement(event_id: str, result: SaveResult | None) -> dict[str, object]:
+    if result is None:
+        return {"acknowledged": event_id}
+    return {"acknowledged": event_id, "result": {"line": result.line, "at": result.at}}
 
 
 def _line(record: Mapping[str, object]) -> bytes:

@@ -210,6 +210,39 @@ class ActorPayload(TypedDict):
     state: str
 
 
+class FailedSavePayload(TypedDict):
+    """A saved fact whose handler has failed so far."""
+
+    event_id: str
+    attempts: int
+    reason: str
+    retry_at: float
+    """Unix time, seconds."""
+    parked: bool
+    """Whether it waits until the daemon starts again or the same text is saved again."""
+
+
+class SaveResultPayload(TypedDict):
+    """What became of a saved fact."""
+
+    event_id: str
+    result: str
+    at: float
+    """Unix time, seconds."""
+
+
+class SavesPayload(TypedDict):
+    """Facts on their way into the workspace; nothing is known of them while no daemon runs."""
+
+    queued: int
+    """Facts that wait, failed ones too."""
+    problem: str
+    """Why none is handled now; empty if nothing is in the way."""
+    failed: list[FailedSavePayload]
+    results: list[SaveResultPayload]
+    """Of the facts handled last, newest first."""
+
+
 class StatusPayload(TypedDict):
     """Answer to ``status``."""
 
@@ -238,6 +271,7 @@ class StatusPayload(TypedDict):
     """Why the disk does not take the index, which stays in memory; empty if it does."""
     last_event_age_s: float | None
     last_reconcile_age_s: float | None
+    saves: SavesPayload
     actors: list[ActorPayload]
 
 
@@ -369,6 +403,7 @@ def blank_status(state: State) -> StatusPayload:
         "disk_error": "",
         "last_event_age_s": None,
         "last_reconcile_age_s": None,
+        "saves": {"queued": 0, "problem": "", "failed": [], "results": []},
         "actors": [],
     }
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         HitPayload,
         ListItem,
         ModelCallsPayload,
+        SavesPayload,
         SearchPayload,
         ShowPayload,
         Source,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 _SNIPPET_CHARACTERS = 300
 _HEADLINES_CHARACTERS = 300
 _MAX_NAMED = 5
+_PROBLEM_CHARACTERS = 400
+_SHOWN_RESULTS = 5
 _MINUTE_S = 60
 _HOUR_S = 3600
 _DAY_S = 86_400
@@ -181,6 +184,7 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
     yield from _failed_lines(status["failed"])
     for skipped in status["skipped"]:
         yield f"- skipped: {_named(skipped['path'])}: {sanitize_cell(skipped['reason'])}"
+    yield from _save_lines(status["saves"])
     for actor in status["actors"]:
         yield f"- actor {actor['name']}: {actor['state']}, pid {actor['pid']}"
 
@@ -224,6 +228,20 @@ def _building(new: BuildingPayload, num_files: int) -> str:
     name = sanitize_cell(f"{new['provider']} / {new['model']}")
     files = f"{new['files']:,} of {_count(max(new['files'], num_files), 'file')}"
     return f"{name}, dimension {new['dimension']}, {files}; until then searches find words only"
+
+
+def _save_lines(saves: SavesPayload) -> Iterator[str]:
+    if saves["queued"]:
+        problem = f": {sanitize_cell(saves['problem'], _PROBLEM_CHARACTERS)}"
+        yield f"- saved facts waiting: {saves['queued']:,}{problem if saves['problem'] else ''}"
+    for failed in saves["failed"]:
+        fate = "parked" if failed["parked"] else "tried again"
+        tries = _count(failed["attempts"], "attempt")
+        reason = sanitize_cell(failed["reason"], _PROBLEM_CHARACTERS)
+        yield f"- fact {sanitize_cell(failed['event_id'])}: {reason} ({tries}, {fate})"
+    for result in saves["results"][:_SHOWN_RESULTS]:
+        line = sanitize_cell(result["result"], _PROBLEM_CHARACTERS)
+        yield f"- fact {sanitize_cell(result['event_id'])}: {line}"
 
 
 def _on_disk(status: StatusPayload) -> str:

@@ -16,6 +16,7 @@ from actors.embedder_pool import EmbedderPool
 from actors.event_emitter import EventEmitter
 from actors.index_keeper import IndexKeeper
 from actors.persister import Persister
+from actors.save_handler import SaveHandler
 from actors.watcher import Watcher
 from memory import errors
 from memory.cli import main
@@ -39,6 +40,7 @@ SHELLS = {
     "Persister": Persister,
     "ContextProvider": ContextProvider,
     "EventEmitter": EventEmitter,
+    "SaveHandler": SaveHandler,
 }
 COMMANDS = (
     "start",
@@ -90,7 +92,7 @@ def held_handles() -> set[tuple[str, str]]:
 def test_the_diagram_shows_exactly_the_handles_that_actors_hold() -> None:
     handles = held_handles()
 
-    assert len(handles) == 9
+    assert len(handles) == 11
     assert drawn_arrows() == handles
 
 

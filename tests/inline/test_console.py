@@ -219,3 +219,40 @@ def test_a_daemon_outlives_a_full_disk_below_its_log():
 
     for _line in range(3):
         console.say("still here")
+
+
+def test_each_fact_is_told_once_when_something_became_of_it():
+    printed = io.StringIO()
+    console = Console(printed)
+    saves = blank_status("ready")["saves"]
+    saves["results"] = [
+        {"event_id": "b", "result": "created wiki/b.md", "at": 20.0},
+        {"event_id": "a", "result": "noop", "at": 11.0},
+        {"event_id": "before", "result": "noop", "at": 9.0},
+    ]
+    failed = {"event_id": "c", "attempts": 1, "reason": "failed", "retry_at": 0.0, "parked": False}
+    saves["failed"] = [failed]
+
+    console.facts(saves, since=10.0)
+    console.facts(saves, since=10.0)
+    saves["failed"] = [failed | {"attempts": 5, "parked": True}]
+    console.facts(saves, since=10.0)
+
+    assert printed.getvalue().splitlines() == [
+        "memory: fact a: noop",
+        "memory: fact b: created wiki/b.md",
+        "memory: fact c: failed; it is tried again",
+        "memory: fact c: failed; it is parked",
+    ]
+
+
+def test_what_facts_wait_for_is_told_while_some_wait():
+    printed = io.StringIO()
+    console = Console(printed)
+    saves = blank_status("ready")["saves"] | {"problem": "no model is configured"}
+
+    console.facts(saves, since=0.0)
+    console.facts(saves | {"queued": 1}, since=0.0)
+    console.facts(saves | {"queued": 2}, since=0.0)
+
+    assert printed.getvalue() == "memory: saved facts wait: no model is configured\n"

@@ -11,12 +11,15 @@ import pytest
 from actors.reporting import Reporter
 from actors.statuses import (
     ChunkerStatus,
+    EmitterStatus,
+    HandlerStatus,
     ModelCallsStatus,
     PersisterStatus,
     PoolStatus,
     WatcherStatus,
 )
 from memory.messages import FileFailed, IndexStatus, SkippedFile
+from memory.outbox import FailedEvent, SaveResult
 from tests.doubles import FakeClock
 from tests.inline.conftest import INFO
 from tests.inline.handles import InlineHandle
@@ -31,6 +34,13 @@ CHUNKER = ChunkerStatus(
     skipped=(SkippedFile("b.md", "binary"),),
     last_reconcile_at=1_000_000.0 - 7,
     num_reconciles=1,
+)
+
+EMITTER = EmitterStatus(
+    pid=6,
+    num_pending=2,
+    failed=(FailedEvent("ab", 5, "failed", 7.0),),
+    results=(SaveResult("cd", "created wiki/a.md", 8.0),),
 )
 
 
@@ -66,6 +76,8 @@ class System:
     watcher: InlineHandle = field(
         default_factory=lambda: InlineHandle(Reporting(WatcherStatus(5, "events", 0.0, 0, 0, 0)))
     )
+    emitter: InlineHandle = field(default_factory=lambda: InlineHandle(Reporting(EMITTER)))
+    saver: InlineHandle | None = None
 
     def named(self) -> dict[str, InlineHandle]:
         return {"IndexKeeper": self.keeper, "EmbedderPool": self.pool}
@@ -77,7 +89,7 @@ def system() -> System:
 
 
 def reporter(system: System) -> Reporter:
-    return Reporter(system, INFO, FakeClock())  # type: ignore[arg-type]
+    return Reporter(system, INFO, FakeClock(), saves_off="no model")  # type: ignore[arg-type]
 
 
 async def test_every_actor_contributes_its_part(system: System):
@@ -193,4 +205,20 @@ async def test_while_another_model_is_built_both_are_told(system: System):
         "dimension": 8,
         "files": 1,
         "chunks": 2,
+    }
+
+
+async def test_saved_facts_are_told_with_what_is_in_their_way(system: System):
+    off = await reporter(system).status()
+    system.saver = InlineHandle(Reporting(HandlerStatus(7, "no handler", 0)))
+    on = await reporter(system).status()
+
+    assert off["saves"]["problem"] == "no model"
+    assert on["saves"] == {
+        "queued": 2,
+        "problem": "no handler",
+        "failed": [
+            {"event_id": "ab", "attempts": 5, "reason": "failed", "retry_at": 7.0, "parked": True}
+        ],
+        "results": [{"event_id": "cd", "result": "created wiki/a.md", "at": 8.0}],
     }

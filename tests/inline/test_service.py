@@ -229,3 +229,27 @@ async def test_a_model_that_is_refused_ends_it(pipe, daemon, caught, monkeypatch
         assert await asyncio.wait_for(task, 5) == 1
 
     assert "memory: local: no such model" in running.lines
+
+
+async def test_a_start_has_failed_facts_tried_again(pipe, daemon, caught):
+    receipt = await pipe.emitter.emit.remote("Alice moved", ())
+    await pipe.emitter.fail.remote(receipt.event_id, "failed")
+    assert await pipe.emitter.pending.remote(0.0) == ()
+
+    async def is_due() -> bool:
+        return len(await pipe.emitter.pending.remote(0.0)) == 1
+
+    async with daemon().running() as task:
+        await pipe.until(is_due)
+        assert not task.done()
+
+
+async def test_a_fact_that_waits_for_a_model_is_told(pipe, daemon, caught):
+    running = daemon()
+    await pipe.emitter.emit.remote("Alice moved", ())
+
+    async def is_told() -> bool:
+        return any("saved facts wait: no model is configured" in line for line in running.lines)
+
+    async with running.running():
+        await pipe.until(is_told)

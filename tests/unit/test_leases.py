@@ -43,3 +43,22 @@ def test_what_was_acknowledged_is_forgotten():
         assert leases.take((event,), now_s=0, visibility_s=10) == event
 
     assert len(leases._until) == 1
+
+
+def test_what_is_released_can_be_taken_at_once():
+    leases = Leases()
+    leases.take((ONE,), now_s=0, visibility_s=10, owner="a")
+    leases.release(ONE.event_id)
+
+    assert leases.next_free_s((ONE,), now_s=1) == 0
+    assert leases.take((ONE,), now_s=1, visibility_s=10) == ONE
+
+
+def test_an_owner_that_starts_anew_loses_only_what_was_its_own():
+    leases = Leases()
+    leases.take((ONE, TWO), now_s=0, visibility_s=10, owner="a")
+    leases.take((ONE, TWO), now_s=0, visibility_s=10, owner="b")
+    leases.release_all("a")
+
+    assert leases.take((ONE, TWO), now_s=1, visibility_s=10) == ONE
+    assert leases.take((ONE, TWO), now_s=1, visibility_s=10) is None

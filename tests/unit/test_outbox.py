@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from memory.outbox import MAX_COMPACT_BYTES, Outbox, SkillEvent, event_id, read_pending
+from memory.outbox import (
+    MAX_ATTEMPTS,
+    MAX_COMPACT_BYTES,
+    MAX_RESULTS,
+    Outbox,
+    SaveResult,
+    SkillEvent,
+    event_id,
+    read_pending,
+)
 from tests.unit.scripted_disk import ScriptedDisk
 
 if TYPE_CHECKING:
@@ -203,3 +212,90 @@ def test_a_reader_sees_what_waits_and_touches_nothing(path):
     assert [each.prompt for each in read_pending(path)] == ["one", "three"]
     assert path.read_bytes() == before
     assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def reasons(outbox: Outbox) -> list[tuple[str, int, str]]:
+    return [(each.event_id, each.attempts, each.reason) for each in outbox.failed]
+
+
+def test_a_failed_event_waits_longer_each_time_and_is_parked_in_the_end(path):
+    outbox, now, waits = Outbox(path), 1000.0, []
+    outbox.add(event("poison"))
+    outbox.add(event("good"))
+    identity = event_id("poison")
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        assert event("poison") in outbox.due(now)
+        failed = outbox.fail(identity, f"reason {attempt}", now)
+        waits.append(failed.retry_at - now)
+        assert outbox.due(failed.retry_at - 1) == (event("good"),)
+        assert reasons(Outbox(path)) == [(identity, attempt, f"reason {attempt}")]
+        now = failed.retry_at
+
+    assert waits == [60, 240, 960, 3840, 15360]
+    assert failed.is_parked
+    assert outbox.due(now + 1e9) == (event("good"),)
+    assert outbox.pending == (event("poison"), event("good"))
+    assert Outbox(path).due(now + 1e9) == (event("good"),)
+
+
+def test_a_parked_event_is_delivered_again_once_somebody_asks(path):
+    outbox, identity = Outbox(path), event_id("poison")
+    outbox.add(event("poison"))
+    for _attempt in range(MAX_ATTEMPTS):
+        outbox.fail(identity, "reason", 0.0)
+
+    assert outbox.retry(identity)
+    assert not outbox.retry(identity)
+    assert outbox.due(0.0) == (event("poison"),)
+    assert Outbox(path).due(0.0) == (event("poison"),)
+    assert Outbox(path).failed == ()
+
+
+def test_only_a_pending_event_can_fail(path):
+    outbox = Outbox(path)
+    outbox.add(event("done"))
+    outbox.acknowledge(event_id("done"))
+
+    assert outbox.fail(event_id("done"), "reason", 0.0) is None
+    assert outbox.fail("unknown", "reason", 0.0) is None
+    assert outbox.failed == ()
+
+
+def test_a_result_is_kept_with_the_acknowledgement(path):
+    outbox = Outbox(path)
+    for prompt in ("one", "two", "three"):
+        outbox.add(event(prompt))
+    outbox.fail(event_id("two"), "reason", 0.0)
+    first = SaveResult(event_id("one"), "created wiki/a.md", 1.0)
+    second = SaveResult(event_id("two"), "noop", 2.0)
+
+    outbox.acknowledge(event_id("one"), first)
+    outbox.acknowledge(event_id("two"), second)
+    outbox.acknowledge(event_id("three"))
+
+    for each in (outbox, Outbox(path)):
+        assert each.results == (second, first)
+        assert each.failed == ()
+        assert each.pending == ()
+
+
+def test_a_compaction_keeps_failures_and_the_last_results(path):
+    outbox = Outbox(path)
+    num_events = MAX_RESULTS + 10
+    for number in range(num_events):
+        prompt = f"{number} {'x' * 2_000}"
+        outbox.add(event(prompt))
+        outbox.acknowledge(event_id(prompt), SaveResult(event_id(prompt), f"{number}", 1.0))
+    outbox.add(event("poison"))
+    outbox.fail(event_id("poison"), "reason", 5.0)
+    size = path.stat().st_size
+
+    compacted = Outbox(path)
+
+    assert path.stat().st_size < size / 2
+    for each in (compacted, Outbox(path)):
+        assert [result.line for result in each.results] == [
+            f"{number}" for number in range(num_events - 1, num_events - 1 - MAX_RESULTS, -1)
+        ]
+        assert reasons(each) == [(event_id("poison"), 1, "reason")]
+        assert each.state(event_id(f"0 {'x' * 2_000}")) == "saved"

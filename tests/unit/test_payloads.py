@@ -93,8 +93,10 @@ def test_a_context_answer_has_section_and_rows():
 def test_a_blank_status_knows_nothing_and_is_not_shared():
     status = blank_status("stopped")
     status["failed"].append("x")
+    status["saves"]["failed"].append("x")
 
     assert blank_status("starting")["failed"] == []
+    assert blank_status("starting")["saves"]["failed"] == []
     assert set(status) == {
         "state",
         "ready",
@@ -115,6 +117,7 @@ def test_a_blank_status_knows_nothing_and_is_not_shared():
         "disk_error",
         "last_event_age_s",
         "last_reconcile_age_s",
+        "saves",
         "actors",
     }
 

@@ -264,3 +264,34 @@ def test_of_many_files_that_fail_for_one_reason_a_few_are_named():
         "- failed: 3 more files (embed): down",
         "- failed: `x.md` (embed): bad",
     ]
+
+
+def test_a_status_tells_what_became_of_saved_facts():
+    saves = {
+        "queued": 2,
+        "problem": "skills/memory/save.md is missing",
+        "failed": [
+            {"event_id": "ab", "attempts": 1, "reason": "failed", "retry_at": 1.0, "parked": False},
+            {"event_id": "cd", "attempts": 5, "reason": "a|b", "retry_at": 1.0, "parked": True},
+        ],
+        "results": [
+            {"event_id": f"e{number}", "result": f"created wiki/{number}.md", "at": 1.0}
+            for number in range(9)
+        ],
+    }
+
+    lines = status_markdown(blank_status("ready") | {"saves": saves}).splitlines()
+
+    facts = [line for line in lines if "fact" in line]
+    assert facts[:3] == [
+        "- saved facts waiting: 2: skills/memory/save.md is missing",
+        "- fact ab: failed (1 attempt, tried again)",
+        "- fact cd: a\\|b (5 attempts, parked)",
+    ]
+    assert facts[3:] == [f"- fact e{number}: created wiki/{number}.md" for number in range(5)]
+
+
+def test_a_status_without_saved_facts_does_not_speak_of_them():
+    saves = {"queued": 0, "problem": "no model is configured", "failed": [], "results": []}
+
+    assert "fact" not in status_markdown(blank_status("ready") | {"saves": saves})
