@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from markdown_it import MarkdownIt
 
 from memory import graphemes
+from memory.outline import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +36,7 @@ _BREAKS = frozenset({"softbreak", "hardbreak"})
 
 @cache
 def _parser() -> MarkdownIt:
-    return MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    return compiled(MarkdownIt("commonmark").enable(["table", "strikethrough"]))
 
 
 def plain_text(markdown: str, limit: int = MAX_CHARACTERS) -> str:

@@ -37,6 +37,16 @@ class Block:
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).enable("table")
     parser.core.ruler.enableOnly(["block"])
+    return compiled(parser)
+
+
+def compiled(parser: MarkdownIt) -> MarkdownIt:
+    """Makes a parser safe to be shared by threads.
+
+    Its rules are compiled at the first use, into a table that other threads see half filled: they
+    would miss headings, and say nothing.
+    """
+    parser.parse("text")
     return parser
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from memory.errors import ProviderUnavailable
 from memory.identity import read_embedding_json
 from memory.index_folders import NEXT_NAME, identity_in
 from memory.messages import Query
+from memory.providers.base import RequestLimits
 from tests.inline.conftest import FLUSH_S, INFO, Pipe, start, stop
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 OTHER = replace(INFO, model="other", dim=8)
-NUM_FILES = 12
+NUM_FILES = 40
 
 
 def fill(pipe: Pipe) -> None:
@@ -58,11 +60,11 @@ async def num_done(pipe: Pipe) -> int:
 
 
 def fail_after(pipe: Pipe, number: int) -> None:
-    """Lets the model answer for so many texts."""
-    real = pipe.worker.embed
+    """Lets the model answer so many requests, of at most eight texts each."""
+    real, requests = pipe.worker.embed, count()
 
     def embed(texts: tuple[str, ...]):
-        if len(pipe.worker.model.texts) + len(texts) > number:
+        if next(requests) >= number:
             raise ProviderUnavailable("local", "down")
         return real(texts)
 
@@ -106,13 +108,14 @@ async def test_kills_in_the_middle_cost_no_text_twice(pipe: Pipe):
     texts: list[str] = []
     before = pipe
 
-    for number in range(3):
+    for _number in range(3):
         async with restarted(before) as new:
-            fail_after(new, 3)
+            fail_after(new, 1)
             await new.settle()
-            assert await num_done(new) == 3 * (number + 1)
+            assert await num_done(new) > len(texts)
             assert len((await new.provider.search.remote("zebra", NUM_FILES)).hits) == NUM_FILES
             texts += new.worker.model.texts
+            assert await num_done(new) == len(texts)
             before = new
     async with restarted(before) as new:
         await new.until(lambda: taken_over(new))
@@ -126,10 +129,12 @@ async def test_a_keeper_that_dies_in_the_middle_goes_on_where_it_was(pipe: Pipe)
     await pipe.settle()
 
     async with restarted(pipe) as new:
-        fail_after(new, 5)
+        fail_after(new, 2)
         await new.settle()
+        embedded = len(new.worker.model.texts)
+        assert 0 < embedded < NUM_FILES
         new.restart_keeper()
-        assert await num_done(new) == 5
+        assert await num_done(new) == embedded
         del new.worker.embed  # type: ignore[attr-defined]
         await new.clock.advance(60)
         await new.until(lambda: taken_over(new))
@@ -184,8 +189,9 @@ async def test_an_outage_of_the_new_model_leaves_the_old_index_in_place(pipe: Pi
 async def test_one_failing_file_is_waited_for_and_then_left_behind(pipe: Pipe):
     fill(pipe)
     await pipe.settle()
+    alone = replace(OTHER, limits=RequestLimits(max_inputs=1, max_tokens=1000, max_concurrent=1))
 
-    async with restarted(pipe) as new:
+    async with restarted(pipe, alone) as new:
         real = new.worker.embed
 
         def refuse(texts: tuple[str, ...]):
@@ -202,7 +208,10 @@ async def test_one_failing_file_is_waited_for_and_then_left_behind(pipe: Pipe):
 
         assert waited
         assert len(await new.paths()) == NUM_FILES - 1
-        assert [file.path for file in (await new.chunker.status.remote()).failed] == ["7.md"]
+        # Unless it is being tried again at this moment.
+        status = await new.chunker.status.remote()
+        assert [file.path for file in status.failed] in (["7.md"], [])
+        assert "7.md" not in await new.paths()
 
 
 async def test_a_disk_that_refuses_the_take_over_is_asked_again_later(pipe: Pipe, monkeypatch):

@@ -1,5 +1,7 @@
 import pytest
+from markdown_it.ruler import Ruler
 
+from memory import descriptions, outline
 from memory.outline import Block, blocks
 
 
@@ -77,3 +79,19 @@ def test_text_without_blocks_has_none():
 @pytest.mark.parametrize("marker", ["- ", "> ", "1. "])
 def test_a_heading_after_a_deeply_nested_container_is_found(marker):
     assert headings(marker * 40 + "x\n\n# A") == [(1, "A", 2)]
+
+
+def test_no_thread_sees_a_parser_whose_rules_are_being_compiled(monkeypatch):
+    """Half of the rules would miss headings, or raise ``none of the block rules matched``."""
+    for module in (outline, descriptions):
+        module._parser.cache_clear()
+        module._parser()
+
+    def compile_again(self):
+        raise AssertionError
+
+    monkeypatch.setattr(Ruler, "__compile__", compile_again)
+
+    kinds = [block.kind for block in blocks("# One\n\n- two\n\nthree")]
+    assert kinds[0] == "heading"
+    assert descriptions.plain_text("some *words* ~~here~~") == "some words here"
