@@ -196,7 +196,9 @@ class BulkEmbedding:
             self._alarm = asyncio.get_running_loop().create_task(alarm())
 
     def _next_batch(self) -> list[_Item]:
-        if self._waiting[0].is_query:
+        is_query = self._waiting[0].is_query
+        if is_query and self._spreads:
+            # A real question waits for one of them at most.
             return [self._waiting.popleft()]
         max_inputs, max_tokens = self.limits.saved()
         if self._spreads:
@@ -204,8 +206,8 @@ class BulkEmbedding:
             max_inputs = min(max_inputs, share(len(self._waiting), free))
         if self._spending.room is not None:
             max_tokens = min(max_tokens, self._spending.room)
-        documents = takewhile(lambda item: not item.is_query, self._waiting)
-        sizes = (item.num_tokens for item in documents)
+        alike = takewhile(lambda item: item.is_query == is_query, self._waiting)
+        sizes = (item.num_tokens for item in alike)
         number = first_request(sizes, max_inputs=max_inputs, max_tokens=max_tokens)
         return [self._waiting.popleft() for _ in range(number)]
 
@@ -253,9 +255,8 @@ class BulkEmbedding:
     async def _request(self, group: Sequence[_Item], *, repeats: bool) -> NDArray[np.float32]:
         num_tokens = sum(item.num_tokens for item in group)
         try:
-            if group[0].is_query:
-                return (await self._calls.query(group[0].text, num_tokens))[np.newaxis]
-            return await self._calls.documents(tuple(item.text for item in group), num_tokens)
+            embed = self._calls.queries if group[0].is_query else self._calls.documents
+            return await embed(tuple(item.text for item in group), num_tokens)
         except BadEmbedding:
             if not repeats:
                 raise

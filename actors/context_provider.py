@@ -126,7 +126,7 @@ class ContextProvider:
         try:
             async with asyncio.timeout(EMBED_DEADLINE_S):
                 if query.parts:
-                    return await answer(self._pool.embed_queries.remote(query.parts))
+                    return await answer(self._pool.embed_parts.remote(query.parts))
                 return await answer(self._pool.embed_query.remote(query.text))
         except (EmbeddingError, RayActorError, TimeoutError) as error:
             logger.warning("no query embedding: %s", type(error).__name__)

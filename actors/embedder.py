@@ -24,7 +24,7 @@ class Vectors:
     """Answer to one request."""
 
     rows: NDArray[np.float32]
-    """Unit vectors, shape (n, dim), or (dim,) for a question."""
+    """Unit vectors, shape (n, dim)."""
     num_tokens: int = 0
     """Tokens the provider charged for; 0 if it does not tell."""
 
@@ -62,14 +62,14 @@ class EmbedderWorker:
         return Vectors(model.embed_documents(texts), model.take_num_tokens())
 
     @ray.method(concurrency_group="query")
-    def embed_query(self, text: str) -> Vectors:
-        """Returns the unit vector of a question.
+    def embed_queries(self, texts: tuple[str, ...]) -> Vectors:
+        """Returns one unit vector per question, of one request.
 
         Raises:
             EmbeddingError: as for ``embed``.
         """
         model = self._model()
-        return Vectors(model.embed_query(text), model.take_num_tokens())
+        return Vectors(model.embed_queries(texts), model.take_num_tokens())
 
     @ray.method(concurrency_group="control")
     def ping(self) -> int:

@@ -8,6 +8,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
+import numpy as np
 import ray
 
 from actors.bulk_embedding import CONTROL_TEXT, BulkEmbedding
@@ -21,7 +22,6 @@ from memory.recent import Recent
 from memory.spending import Spending
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
     from ray.actor import ActorProxy
 
@@ -121,6 +121,35 @@ class EmbedderPool:
         return await asyncio.shield(asking)
 
     @ray.method
+    async def embed_parts(self, texts: tuple[str, ...]) -> NDArray[np.float32]:
+        """Returns the unit vectors of several questions that somebody waits for.
+
+        Those that were asked before cost nothing, the others one request of a provider, or one of
+        each worker that runs a model.
+
+        Returns:
+            Shape (len(texts), dim), float32.
+
+        Raises:
+            EmbeddingError: as for ``embed_query``.
+        """
+        self._num_queries += 1
+        known: dict[str, NDArray[np.float32]] = {}
+        for text in texts:
+            if (vector := self._questions.get(text)) is not None:
+                known[text] = vector
+        unknown = [text for text in dict.fromkeys(texts) if text not in known]
+        size = self._info.limits.max_inputs
+        if not self._info.limits.max_concurrent:
+            size = max(1, -(-len(unknown) // len(self._workers)))
+        groups = [tuple(unknown[start : start + size]) for start in range(0, len(unknown), size)]
+        for group, vectors in zip(
+            groups, await asyncio.gather(*map(self._ask_all, groups)), strict=True
+        ):
+            known.update(zip(group, vectors, strict=True))
+        return np.stack([known[text] for text in texts])
+
+    @ray.method
     async def embed_queries(self, texts: tuple[str, ...]) -> NDArray[np.float32]:
         """Returns the unit vectors of texts that nobody waits for, as if each was a question.
 
@@ -152,14 +181,14 @@ class EmbedderPool:
         answers = await asyncio.gather(
             *(
                 call(
-                    lambda worker=worker: worker.embed_query.remote(CONTROL_TEXT),  # type: ignore[misc]
+                    lambda worker=worker: worker.embed_queries.remote((CONTROL_TEXT,)),  # type: ignore[misc]
                     clock=self._clock,
                     deadline_s=REQUEST_DEADLINE_S,
                 )
                 for worker in self._workers
             )
         )
-        return int(answers[0].rows.shape[0])
+        return int(answers[0].rows.shape[1])
 
     @ray.method
     async def status(self) -> PoolStatus:
@@ -189,6 +218,11 @@ class EmbedderPool:
             task.exception()  # marks it as seen: perhaps nobody waits any more
 
     async def _ask(self, text: str) -> NDArray[np.float32]:
-        vector = await self._calls.question(text, self._count_tokens(text))
-        self._questions.put(text, vector)
+        vector: NDArray[np.float32] = (await self._ask_all((text,)))[0]
         return vector
+
+    async def _ask_all(self, texts: tuple[str, ...]) -> NDArray[np.float32]:
+        vectors = await self._calls.questions(texts, sum(map(self._count_tokens, texts)))
+        for text, vector in zip(texts, vectors, strict=True):
+            self._questions.put(text, vector)
+        return vectors

@@ -83,20 +83,20 @@ class ModelCalls:
         worker = self._workers[number]
         return await self._patient(number, num_tokens, lambda: worker.embed.remote(texts))
 
-    async def query(self, text: str, num_tokens: int) -> NDArray[np.float32]:
-        """Returns the unit vector of a question that nobody waits for; errors as above."""
+    async def queries(self, texts: tuple[str, ...], num_tokens: int) -> NDArray[np.float32]:
+        """Returns the unit vectors of questions that nobody waits for; errors as above."""
         number = self._least_busy()
         worker = self._workers[number]
-        return await self._patient(number, num_tokens, lambda: worker.embed_query.remote(text))
+        return await self._patient(number, num_tokens, lambda: worker.embed_queries.remote(texts))
 
-    async def question(self, text: str, num_tokens: int) -> NDArray[np.float32]:
-        """Returns the unit vector of a question, shape (dim,), or fails soon.
+    async def questions(self, texts: tuple[str, ...], num_tokens: int) -> NDArray[np.float32]:
+        """Returns the unit vectors of questions, shape (len(texts), dim), or fails soon.
 
         Raises:
             EmbeddingError: as above, or no worker can be reached.
         """
         ticket = await self._admitted_soon()
-        return await self._run(ticket, num_tokens, self._ask_any(text))
+        return await self._run(ticket, num_tokens, self._ask_any(texts))
 
     def turned_away(self) -> ProviderUnavailable | None:
         """Returns what everybody is told while the breaker is open; None while it is not."""
@@ -168,14 +168,14 @@ class ModelCalls:
     def _unavailable(self) -> ProviderUnavailable:
         return ProviderUnavailable(self._provider, self._gate.reason, self.wait_s())
 
-    async def _ask_any(self, text: str) -> Vectors:
+    async def _ask_any(self, texts: tuple[str, ...]) -> Vectors:
         last_error: RayActorError | None = None
         self._turn += 1
         async with asyncio.timeout(QUERY_DEADLINE_S):
             for offset in range(len(self._workers)):
                 worker = self._workers[(self._turn + offset) % len(self._workers)]
                 try:
-                    return await answer(worker.embed_query.remote(text))
+                    return await answer(worker.embed_queries.remote(texts))
                 except RayActorError as error:
                     last_error = error
         raise _Unreachable(type(last_error).__name__)

@@ -170,8 +170,6 @@ def _embed(
     model: ModelInfo, query: Query, settings: Settings
 ) -> tuple[NDArray[np.float32] | None, str]:
     """Returns the vector of a query, or those of its parts, or why there is none."""
-    import numpy as np  # noqa: PLC0415 - as above
-
     from memory.embedding_config import access_to_model  # noqa: PLC0415 - as above
     from memory.providers.factory import open_embedder  # noqa: PLC0415 - as above
 
@@ -179,7 +177,7 @@ def _embed(
         return None, "the query is blank"
     try:
         embedder = open_embedder(model, access_to_model(model, settings.inference))
-        vectors = np.stack([embedder.embed_query(text) for text in query.texts])
+        vectors = embedder.embed_queries(query.texts)
         return (vectors if query.parts else vectors[0]), ""
     except (ConfigError, EmbeddingError) as error:
         return None, str(error)

@@ -49,6 +49,9 @@ class HashEmbedder:
         self.queries.append(text)
         return self._vector(text)
 
+    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.stack([self.embed_query(text) for text in texts])
+
     def take_num_tokens(self) -> int:
         return 0
 

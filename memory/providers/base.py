@@ -83,6 +83,10 @@ class Embedder(Protocol):
         """
         ...
 
+    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Returns one unit vector per question, shape (len(texts), dim), float32; as above."""
+        ...
+
     def take_num_tokens(self) -> int:
         """Returns the tokens that the provider charged for since this was last asked.
 

@@ -55,8 +55,12 @@ class OneByOneEmbedder:
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Returns the unit vector of a question, shape (dim,), float32."""
-        row: NDArray[np.float32] = self._checked([self._encoder.encode_query(self._input(text))])[0]
+        row: NDArray[np.float32] = self.embed_queries([text])[0]
         return row
+
+    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Returns one unit vector per question, shape (len(texts), dim), float32."""
+        return self._checked([self._encoder.encode_query(self._input(text)) for text in texts])
 
     def take_num_tokens(self) -> int:
         """Returns 0: nobody charges for a model of one's own."""

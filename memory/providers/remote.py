@@ -81,12 +81,17 @@ class RemoteEmbedder:
 
         Of a question that is longer than the model takes, the beginning.
         """
+        row: NDArray[np.float32] = self.embed_queries([text])[0]
+        return row
+
+    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Returns one unit vector per question, shape (len(texts), dim), float32; see above."""
         prefix = self.info.query_prefix
         room = self.info.max_tokens - NUM_SPECIAL_TOKENS - estimate_tokens(prefix)
-        row: NDArray[np.float32] = self._embed(
-            [self._input(prefix, _beginning(text, room))], is_query=True
-        )[0]
-        return row
+        inputs = [self._input(prefix, _beginning(text, room)) for text in texts]
+        if not inputs:
+            return np.empty((0, self._dim), np.float32)
+        return self._embed(inputs, is_query=True)
 
     def take_num_tokens(self) -> int:
         """Returns the tokens that the provider charged for since this was last asked."""

@@ -50,10 +50,10 @@ class FakeWorker:
             raise self.error
         return Vectors(self.model.embed_documents(texts))
 
-    def embed_query(self, text: str) -> Any:
+    def embed_queries(self, texts: tuple[str, ...]) -> Any:
         if self.error is not None:
             raise self.error
-        return Vectors(self.model.embed_query(text))
+        return Vectors(self.model.embed_queries(texts))
 
 
 class FakeBuilder:

@@ -23,11 +23,11 @@ def test_a_worker_embeds_with_the_configured_gateway_and_key():
         worker = EmbedderWorker(info, 0, access)
 
         vectors = worker.embed(("the kettle whistles", "rain"))
-        question = worker.embed_query("the kettle whistles")
+        question = worker.embed_queries(("the kettle whistles",))
 
         assert np.allclose(
             vectors.rows, [server.vector("the kettle whistles"), server.vector("rain")]
         )
-        assert np.allclose(question.rows, vectors.rows[0])
+        assert np.allclose(question.rows[0], vectors.rows[0])
         assert server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
         assert CANARY not in f"{worker!r} {info!r} {access!r}"

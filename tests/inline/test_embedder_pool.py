@@ -66,11 +66,11 @@ class Worker:
         finally:
             self.num_now -= 1
 
-    async def embed_query(self, text: str) -> Vectors:
-        self.requests.append((text,))
-        if error := self.rule((text,)):
+    async def embed_queries(self, texts: tuple[str, ...]) -> Vectors:
+        self.requests.append(texts)
+        if error := self.rule(texts):
             raise error
-        return Vectors(self.model.embed_query(text), self.tokens_a_text)
+        return Vectors(self.model.embed_queries(texts), self.tokens_a_text * len(texts))
 
 
 def refuses(poison: str, error: EmbeddingError) -> Rule:
@@ -227,7 +227,7 @@ async def test_a_question_without_an_answer_in_time_is_an_outage(monkeypatch):
     async def never(_text: str) -> None:
         await asyncio.Event().wait()
 
-    pool.shell._workers[0].shell.embed_query = never
+    pool.shell._workers[0].shell.embed_queries = never
     with pytest.raises(ProviderUnavailable, match="no answer in time"):
         await pool.embed_query.remote("question")
 
@@ -484,6 +484,42 @@ async def test_calibration_prompts_wait_in_line_and_keep_their_order():
 
     assert (rows == expected(TEXTS)).all()
     assert (await pool.status.remote()).num_queries == 0
+
+
+async def test_calibration_prompts_share_the_requests_of_a_provider():
+    worker = Worker()
+    pool, _clock = remote(worker)
+
+    await pool.embed_queries.remote(TEXTS)
+
+    assert worker.requests == [TEXTS]
+
+
+async def test_the_parts_of_a_prompt_are_one_request_that_waits_for_no_file():
+    worker = Worker(gate=asyncio.Event())
+    pool, _clock = remote(worker)
+    running = [asyncio.ensure_future(pool.shell.embed((f"blocker {n}",))) for n in range(9)]
+    await settle()
+    worker.requests.clear()
+
+    rows = await pool.embed_parts.remote((*TEXTS[:20], TEXTS[0]))
+    again = await pool.embed_parts.remote(TEXTS[15:25])
+
+    assert (rows == expected((*TEXTS[:20], TEXTS[0]))).all()
+    assert (again == expected(TEXTS[15:25])).all()
+    assert worker.requests == [TEXTS[:20], TEXTS[20:25]]
+    worker.gate.set()
+    await asyncio.gather(*running)
+
+
+async def test_the_parts_of_a_prompt_are_shared_by_the_workers_that_run_a_model():
+    workers = [Worker(), Worker()]
+    pool, _handles, _clock = pool_of(*workers)
+
+    rows = await pool.embed_parts.remote(TEXTS[:7])
+
+    assert (rows == expected(TEXTS[:7])).all()
+    assert sorted(len(worker.requests[0]) for worker in workers) == [3, 4]
 
 
 async def test_who_gives_up_leaves_nothing_behind():
