@@ -176,7 +176,7 @@ def start(settings: Settings, locations: Locations, config: RayConfig) -> Memory
             f"Embedder-{n}",
             actors.embedder,
             (info, n, access),
-            **_threads(info, config.embedder.num_workers()),
+            **worker_threads(info, config.embedder.num_workers()),
         )
         for n in range(config.embedder.num_workers())
     )
@@ -219,7 +219,7 @@ def start(settings: Settings, locations: Locations, config: RayConfig) -> Memory
     )
 
 
-def _threads(info: ModelInfo, num_workers: int) -> dict[str, object]:
+def worker_threads(info: ModelInfo, num_workers: int) -> dict[str, object]:
     """Returns how much a worker does at once: one batch, or its part of what the provider takes.
 
     The queries of a calibration share their group with questions, which must not wait for them.

@@ -6,8 +6,10 @@ Through the SDK ``openai``: OpenAI itself, and every server or gateway that is c
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING, Literal, final
 
+import numpy as np
 import openai
 
 from memory.providers.access import OPENAI
@@ -45,12 +47,22 @@ class OpenAiApi:
 
     def embed(self, texts: list[str], *, is_query: bool, timeout_s: float) -> Answer:  # noqa: ARG002 - questions are told apart by their prefix
         """Makes one request."""
-        answer = self._client.embeddings.create(
+        response = self._client.embeddings.with_raw_response.create(
             model=self._model, input=texts, encoding_format=self._format, timeout=timeout_s
         )
+        # The SDK's own objects look at each number in Python: 42 ms of 46 for 32 vectors of 384.
+        answer = response.http_response.json()
+        items, usage = answer["data"], answer.get("usage")
         return Answer(
-            vectors=[item.embedding for item in answer.data],
-            indices=[item.index for item in answer.data],
-            model=answer.model,
-            num_tokens=getattr(answer.usage, "total_tokens", None),  # servers leave it out
+            vectors=[_numbers(item["embedding"]) for item in items],
+            indices=[item.get("index") for item in items],
+            model=answer.get("model"),
+            num_tokens=usage.get("total_tokens") if isinstance(usage, dict) else None,
         )
+
+
+def _numbers(embedding: object) -> object:
+    """Returns the numbers of a vector; base64 holds them as float32, little-endian."""
+    if not isinstance(embedding, str):
+        return embedding
+    return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4")

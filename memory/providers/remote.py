@@ -161,7 +161,11 @@ def _in_order(provider: str, answer: Answer, count: int) -> list[object]:
         raise BadEmbedding(provider, f"{len(vectors)} vectors for {count} texts")
     if answer.indices is None:
         return vectors
-    by_index = {index: vector for index, vector in zip(answer.indices, vectors, strict=True)}  # noqa: C416 - says what it maps
+    by_index = {
+        index: vector
+        for index, vector in zip(answer.indices, vectors, strict=True)
+        if isinstance(index, int)
+    }
     if by_index.keys() != set(range(count)) or any(isinstance(index, bool) for index in by_index):
         raise BadEmbedding(provider, f"the indices are not those of {count} texts")
     return [by_index[index] for index in range(count)]

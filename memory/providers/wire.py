@@ -25,6 +25,9 @@ _DEADLINE = "deadline"
 _ABOUT_THE_MACHINE = "x-stainless-"
 """Headers in which SDKs tell operating system, architecture and interpreter."""
 
+_ABOUT_THE_ANSWER = "x-stainless-raw-response"
+"""Header by which the SDK of OpenAI knows that it shall leave an answer as it is."""
+
 
 class Stopwatch(Protocol):
     """Time that never goes back."""
@@ -84,8 +87,9 @@ class _Watch:
         limits = request.extensions["timeout"]  # of the call: SDKs set all four to the same value
         limits["connect"] = limits["pool"] = self._connect_s
         request.extensions[_DEADLINE] = self._clock.monotonic() + limits["read"]
-        for name in [name for name in request.headers if name.startswith(_ABOUT_THE_MACHINE)]:
-            del request.headers[name]
+        for name in list(request.headers):
+            if name.startswith(_ABOUT_THE_MACHINE) and name != _ABOUT_THE_ANSWER:
+                del request.headers[name]
 
     def on_response(self, response: httpx2.Response) -> None:
         self.local.answer = response
