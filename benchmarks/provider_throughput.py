@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from memory.providers.base import ModelInfo
 
 IN_FLIGHT = (1, 4, 16)
-TURNS = 6
+TURNS = 20
 """Requests of one run for each that may be in flight."""
-ROUNDS = 5
+ROUNDS = 3
 NUM_WORKERS = 2
 WORDS_A_TEXT = 20
 LEAST_SHARE = 0.9
