@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from actors.statuses import FileIndexed
-    from memory.payloads import SavesPayload, StatusPayload
+    from memory.status_payloads import SavesPayload, StatusPayload
 
 
 @final

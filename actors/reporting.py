@@ -9,7 +9,7 @@ from ray.exceptions import RayActorError
 
 from actors.roster import Roster
 from memory.clock import SystemClock
-from memory.payloads import blank_status
+from memory.status_payloads import blank_status
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from actors.system import MemorySystem
     from memory.clock import Clock
     from memory.messages import IndexStatus
-    from memory.payloads import ModelCallsPayload, SavesPayload, State, StatusPayload
     from memory.providers.base import ModelInfo
+    from memory.status_payloads import ModelCallsPayload, SavesPayload, State, StatusPayload
 
 ANSWER_DEADLINE_S = 3.0
 

@@ -13,7 +13,7 @@ from ray.exceptions import RayActorError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
-    from memory.payloads import ActorPayload
+    from memory.status_payloads import ActorPayload
 
 PING_DEADLINE_S = 3.0
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from memory.clock import Clock
     from memory.config import Settings
     from memory.locations import Locations
-    from memory.payloads import StatusPayload
+    from memory.status_payloads import StatusPayload
 
 logger = logging.getLogger(__name__)
 

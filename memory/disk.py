@@ -16,14 +16,9 @@ from memory.freshness import fresh_paths
 from memory.identity import Identity, differences
 from memory.index_folders import NEXT_NAME
 from memory.messages import Query
-from memory.payloads import (
-    blank_status,
-    context_payload,
-    list_payload,
-    search_payload,
-    show_payload,
-)
+from memory.payloads import context_payload, list_payload, search_payload, show_payload
 from memory.reader import SnapshotReader
+from memory.status_payloads import blank_status
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,15 +26,9 @@ if TYPE_CHECKING:
 
     from memory.config import Settings
     from memory.messages import SearchResult
-    from memory.payloads import (
-        BuildingPayload,
-        ContextPayload,
-        ListItem,
-        SearchPayload,
-        ShowPayload,
-        StatusPayload,
-    )
+    from memory.payloads import ContextPayload, ListItem, SearchPayload, ShowPayload
     from memory.providers.base import ModelInfo
+    from memory.status_payloads import BuildingPayload, StatusPayload
 
 
 def index_age_s(data: Path, now_s: float) -> float:

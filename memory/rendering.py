@@ -20,17 +20,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from memory.payloads import (
-        BuildingPayload,
         EventPayload,
         ExcerptPayload,
-        FailedPayload,
         HitPayload,
         ListItem,
-        ModelCallsPayload,
-        SavesPayload,
         SearchPayload,
         ShowPayload,
         Source,
+    )
+    from memory.status_payloads import (
+        BuildingPayload,
+        FailedPayload,
+        ModelCallsPayload,
+        SavesPayload,
         StatusPayload,
     )
 

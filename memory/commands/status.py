@@ -8,12 +8,12 @@ from memory.commands.printing import print_answer
 from memory.daemon_client import request
 from memory.data_lock import is_held
 from memory.errors import DaemonNotRunning, SnapshotMissing
-from memory.payloads import blank_status
 from memory.rendering import status_markdown
+from memory.status_payloads import blank_status
 
 if TYPE_CHECKING:
     from memory.commands import Options
-    from memory.payloads import StatusPayload
+    from memory.status_payloads import StatusPayload
 
 _TIMEOUT_S = 10.0
 

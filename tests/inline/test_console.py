@@ -12,12 +12,12 @@ import pytest
 
 from actors.console import Console
 from actors.statuses import FileIndexed
-from memory.payloads import blank_status
+from memory.status_payloads import blank_status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from memory.payloads import State, StatusPayload
+    from memory.status_payloads import State, StatusPayload
 
 
 class Terminal(io.StringIO):

@@ -17,7 +17,7 @@ from memory.commands.stop import _wait_for_end
 from memory.data_lock import data_lock
 from memory.errors import DaemonError
 from memory.outbox import OUTBOX_NAME, Outbox, SkillEvent
-from memory.payloads import blank_status
+from memory.status_payloads import blank_status
 from tests.unit.fake_daemon import FakeDaemon
 
 HIT = {

@@ -6,14 +6,8 @@ from memory.messages import (
     MemoryRow,
     SearchResult,
 )
-from memory.payloads import (
-    blank_status,
-    context_payload,
-    iso_time,
-    list_payload,
-    search_payload,
-    show_payload,
-)
+from memory.payloads import context_payload, iso_time, list_payload, search_payload, show_payload
+from memory.status_payloads import blank_status
 
 TIME_NS = 1_778_587_200_999_999_999
 """2026-05-12 12:00:00.999999999 UTC."""

@@ -1,4 +1,3 @@
-from memory.payloads import blank_status
 from memory.rendering import (
     list_markdown,
     search_markdown,
@@ -6,6 +5,7 @@ from memory.rendering import (
     source_line,
     status_markdown,
 )
+from memory.status_payloads import blank_status
 
 
 def hit(path="wiki/a.md", score=0.88, **changes):
