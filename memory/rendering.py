@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memory.payloads import iso_time
 from memory.sanitizing import (
     printable_block,
     sanitize_cell,
@@ -218,7 +219,10 @@ def _model_lines(calls: ModelCallsPayload) -> Iterator[str]:
         yield f"- budget: {calls['token_room'] or 0:,} of {calls['token_budget']:,} tokens left"
     if calls["breaker"] != "closed":
         reason = sanitize_cell(calls["last_error"])
-        yield f"- provider does not work, search has no vectors: {reason}; it is asked again"
+        again = "it is asked again"
+        if calls["retry_at"] is not None:
+            again += f" at {iso_time(int(calls['retry_at'] * 1e9))}"
+        yield f"- provider does not work, search has no vectors: {reason}; {again}"
     if calls["refused_texts"]:
         yield f"- refused by the provider: {_count(calls['refused_texts'], 'text')}"
     if calls["learned_limits"] is not None:

@@ -162,12 +162,14 @@ class Succession:
 
         Args:
             query: Text and limit.
-            vector: Of the text, made by the configured model; None if there is none.
+            vector: Of the text, shape (dim,), or of its parts, shape (n, dim), made by the
+                configured model; None if there is none.
         """
         now = self._now
         if now.old is not None:
             return now.old.index.search(query, None, degraded=_progress(now.newest, now.old))
-        if vector is not None and len(vector) != now.newest.index.dim and now.newest.index.dim:
+        dim = now.newest.index.dim
+        if vector is not None and dim and vector.shape[-1] != dim:
             reason = "the model answers with another dimension than it did"
             return now.newest.index.search(query, None, degraded=reason)
         return now.newest.index.search(query, vector)

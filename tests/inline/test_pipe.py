@@ -266,6 +266,8 @@ async def test_a_long_prompt_is_embedded_and_answered_part_by_part(pipe: Pipe):
 
     assert {chatter.strip(), question} <= set(pipe.worker.model.queries)
     assert [(hit.path, hit.part) for hit in result.hits] == [("a.md", question)]
+    assert result.degraded == ""
+    assert result.hits[0].vector_score != 0
 
 
 async def test_a_blank_prompt_and_an_empty_index_get_no_section(pipe: Pipe):
