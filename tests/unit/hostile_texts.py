@@ -6,7 +6,7 @@ import unicodedata
 
 from markdown_it import MarkdownIt
 
-_FRAGMENTS = (
+FRAGMENTS = (
     "|",
     "\\|",
     "\\\\|",
@@ -60,7 +60,7 @@ _FRAGMENTS = (
     "\t| tab |\t",
 )
 _FRAMES = ("{}", "wiki/{}.md", "{}b", "a {} {}")
-HOSTILE = tuple(frame.replace("{}", text) for text in _FRAGMENTS for frame in _FRAMES)
+HOSTILE = tuple(frame.replace("{}", text) for text in FRAGMENTS for frame in _FRAMES)
 
 _LIVE = frozenset({"link_open", "image", "html_inline", "html_block", "fence", "code_block", "hr"})
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co"})
