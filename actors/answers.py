@@ -11,6 +11,7 @@ from memory.clock import SystemClock
 from memory.errors import DaemonError
 from memory.events import VISIBILITY_S
 from memory.excerpts import MAX_LINES
+from memory.inspection_payload import inspect_payload
 from memory.payloads import context_payload, event_payload, list_payload, show_payload
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from actors.system import MemorySystem
     from memory.config import Settings
+    from memory.inspection_payload import InspectPayload
     from memory.payloads import (
         ContextPayload,
         EventPayload,
@@ -38,6 +40,7 @@ class Answers:
     def __init__(self, system: MemorySystem, settings: Settings, workspace: Path) -> None:
         self._system = system
         self._settings = settings
+        self._workspace = workspace
         self._access = ActorAccess(system, settings, workspace)
         self._events = ActorEvents(system.emitter)
         self._clock = SystemClock()
@@ -50,6 +53,7 @@ class Answers:
             "list": self._list,
             "show": self._show,
             "get": self._get,
+            "inspect": self._inspect,
             "save": self._save,
             "events": self._waiting,
             "take": self._take,
@@ -79,6 +83,20 @@ class Answers:
     async def _get(self, request: Mapping[str, Any]) -> ExcerptPayload:
         first, count = int(request.get("start_line", 1)), int(request.get("num_lines", MAX_LINES))
         return await self._access.get(str(request["path"]), max(1, first), max(1, count))
+
+    async def _inspect(self, request: Mapping[str, Any]) -> InspectPayload:
+        after, named = str(request.get("after", "")), request.get("paths")
+        paths = None if named is None else tuple(map(str, named))
+        wants_vectors = bool(request.get("vectors"))
+        keeper = self._system.keeper
+        found = await self._call(lambda: keeper.inspect.remote(after, paths, wants_vectors))
+        status = await self._call(keeper.status.remote)
+        return inspect_payload(
+            found,
+            self._settings.memory,
+            workspace=str(self._workspace),
+            is_building=status.building is not None,
+        )
 
     async def _save(self, request: Mapping[str, Any]) -> SavePayload:
         sources = tuple(str(source) for source in request.get("source_ids", ()))

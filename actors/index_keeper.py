@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from memory.calibrating import Calibration
     from memory.config import Settings
     from memory.index_opening import OpenReport
+    from memory.inspection import Inspection
     from memory.messages import (
         ApplyResult,
         Chunk,
@@ -139,6 +140,17 @@ class IndexKeeper:
     def chunks(self, path: str) -> tuple[FileSummary, tuple[Chunk, ...]] | None:
         """Returns one file with its chunks in file order; None if it is not in the index."""
         return self._indexes.answering.chunks(path)
+
+    @ray.method
+    def inspect(
+        self,
+        after: str,
+        paths: tuple[str, ...] | None,
+        wants_vectors: bool,  # noqa: FBT001 - Ray passes by position
+    ) -> Inspection:
+        """Returns what the index that answers holds of some files; see ``memory.inspection``."""
+        index = self._indexes.answering
+        return index.inspect(after=after, paths=paths, wants_vectors=wants_vectors)
 
     @ray.method
     def confirm_dimension(self, dim: int) -> bool:

@@ -125,6 +125,11 @@ class ChunkTable:
             raise KeyError(row)
         return file.path, self._positions[row]
 
+    def places(self, row: int, path: str, position: int) -> bool:
+        """Tells whether a row is that of this chunk."""
+        file = self._owners[row] if row < len(self._owners) else None
+        return file is not None and (file.path, self._positions[row]) == (path, position)
+
     def belong_to(self, rows: NDArray[np.int64], paths: Iterable[str]) -> NDArray[np.bool_]:
         """Tells which rows belong to some files.
 

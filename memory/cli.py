@@ -46,12 +46,24 @@ _COMMANDS = {
     "list": "list the indexed files",
     "context": "print the # Memories section an agent would get for a prompt",
     "eval": "measure recall with questions made from the files, or with your own",
+    "check": "compare the index with the files",
+    "doctor": "look for what is wrong with configuration, folders, daemon, provider and Ray",
     "events": "print the facts that wait for a handler, or acknowledge one",
     "mcp": "serve the tools of an agent over the Model Context Protocol",
     "init": "create the configuration and the workspace, keeping what exists",
 }
-_PRINTS_DATA = ("status", "search", "show", "list", "context", "eval", "events")
-_LIVES_LONG = ("events", "mcp")
+_PRINTS_DATA = (
+    "status",
+    "search",
+    "show",
+    "list",
+    "context",
+    "eval",
+    "check",
+    "doctor",
+    "events",
+)
+_LIVES_LONG = ("check", "events", "mcp")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -134,6 +146,9 @@ def _options(parsed: argparse.Namespace) -> Options:
         visibility_s=getattr(parsed, "visibility_s", None),
         http=getattr(parsed, "http", False),
         port=getattr(parsed, "port", None),
+        rebuild_compare=getattr(parsed, "rebuild_compare", False),
+        yes=getattr(parsed, "yes", False),
+        offline=getattr(parsed, "offline", False),
     )
 
 
@@ -173,6 +188,12 @@ def _add_own(command: argparse.ArgumentParser, name: str) -> None:
         command.add_argument("subject", metavar="PROMPT")
     elif name == "eval":
         _add_eval(command)
+    elif name == "check":
+        _add_check(command)
+    elif name == "doctor":
+        command.add_argument(
+            "--offline", action="store_true", help="do not ask the embedding model for a vector"
+        )
     elif name == "events":
         _add_events(command)
     elif name == "mcp":
@@ -191,6 +212,17 @@ def _add_eval(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--limit", type=_positive, metavar="N", help="most questions of a kind (default: 200)"
+    )
+
+
+def _add_check(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--rebuild-compare",
+        action="store_true",
+        help="embed every file again, and compare the vectors too",
+    )
+    command.add_argument(
+        "--yes", action="store_true", help="with --rebuild-compare: a provider may charge for it"
     )
 
 

@@ -14,6 +14,7 @@ from memory.calibrating import Calibration, Calibrator
 from memory.identity import Identity
 from memory.index_search import best_level, find_hits
 from memory.index_state import IndexState
+from memory.inspection import inspect
 from memory.messages import ApplyResult, IndexStatus, SearchResult
 from memory.records import pack_file
 from memory.row_noise import RowNoise
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from memory.analysis import Analyzer
     from memory.bulk import FileBatch
     from memory.index_settings import IndexSettings
+    from memory.inspection import Inspection
     from memory.messages import Chunk, FileDelta, FileSummary, FileUpdate, ParsedFile, Query
     from memory.providers.base import ModelInfo
     from memory.snapshot import SnapshotFile, SnapshotParts
@@ -265,6 +267,18 @@ class MemoryIndex:
             block = self._state.vectors.take(file.rows)
             for chunk, vector in zip(file.packed.all_chunks(), block, strict=True):
                 yield file.path, chunk, vector
+
+    def inspect(
+        self,
+        *,
+        after: str = "",
+        paths: Sequence[str] | None = None,
+        wants_vectors: bool = False,
+    ) -> Inspection:
+        """Returns what is held of some files, and where the parts disagree; see ``inspection``."""
+        return inspect(
+            self._state, self.identity, after=after, paths=paths, wants_vectors=wants_vectors
+        )
 
     def status(self) -> IndexStatus:
         """Returns the counters of the index."""

@@ -39,7 +39,7 @@ def changes(
     events += [
         (path, FileEvent(summary.raw_path))
         for path, summary in records.items()
-        if path not in present and not _is_hidden(path, scan.unreadable)
+        if path not in present and not is_hidden(path, scan.unreadable)
     ]
     return tuple(event for _path, event in sorted(events, key=lambda pair: pair[0]))
 
@@ -55,5 +55,6 @@ def _differs(stamp: FileStamp, summary: FileSummary | None) -> bool:
     )
 
 
-def _is_hidden(path: str, unreadable: tuple[str, ...]) -> bool:
+def is_hidden(path: str, unreadable: tuple[str, ...]) -> bool:
+    """Tells whether a path lies at or below something that a scan could not look into."""
     return any(prefix in ("", path) or path.startswith(f"{prefix}/") for prefix in unreadable)

@@ -149,6 +149,11 @@ class TextIndex:
         """Rows that a search can find."""
         return self._collection.num_rows
 
+    def rows(self) -> NDArray[np.int64]:
+        """Returns the rows that a search can find, ascending; twice what stands in two places."""
+        held = [each.segment.rows[each.live] for each in self._held]
+        return np.sort(np.concatenate(held)) if held else np.empty(0, np.int64)
+
     @property
     def num_segments(self) -> int:
         """Parts the index consists of; each costs every query a little."""

@@ -115,6 +115,10 @@ class VectorIndex:
         """Returns the rows in use, ascending."""
         return sorted(self._live)
 
+    def holds(self, row: int) -> bool:
+        """Tells whether a row is in use."""
+        return row in self._live
+
     def allocate(self, count: int) -> list[int]:
         """Returns that many rows to ``put`` or ``free``; all memory they need is there."""
         size = len(self._store)

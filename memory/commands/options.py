@@ -45,6 +45,9 @@ class Options:
     """``--visibility``, seconds."""
     http: bool
     port: int | None
+    rebuild_compare: bool
+    yes: bool
+    offline: bool
 
     def settings(self) -> Settings:
         """Reads the configuration; without a file everything has its default.
