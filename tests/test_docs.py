@@ -51,6 +51,8 @@ COMMANDS = (
     "list",
     "context",
     "eval",
+    "check",
+    "doctor",
     "events",
     "mcp",
     "init",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from memory.checking import HeldIndex, check_files
 from memory.embedding_input import TokenLimits, compose, estimate_tokens
+from memory.index_settings import IndexSettings
 from memory.markdown import parse_file
 from memory.messages import FileUpdate
 from memory.workspace import SourceFile
@@ -23,27 +24,33 @@ if TYPE_CHECKING:
 LIMITS = TokenLimits(256, estimate_tokens)
 
 
-def parsed_now(root: Path, path: str) -> ParsedFile:
+def parsed_now(root: Path, path: str, limits: TokenLimits = LIMITS) -> ParsedFile:
     """Returns a file that is there as the indexer reads it."""
     source = workspace(root).read(path)
     assert isinstance(source, SourceFile)
-    return parse_file(source, limits=LIMITS)
+    return parse_file(source, limits=limits)
 
 
-def index_path(index: MemoryIndex, root: Path, path: str, embedder: HashEmbedder) -> None:
+def index_path(
+    index: MemoryIndex,
+    root: Path,
+    path: str,
+    embedder: HashEmbedder,
+    limits: TokenLimits = LIMITS,
+) -> None:
     """Indexes one file."""
-    parsed = parsed_now(root, path)
+    parsed = parsed_now(root, path, limits)
     missing = index.plan(parsed).missing
-    vectors = embedder.embed_documents([compose(chunk, LIMITS) for chunk in missing])
+    vectors = embedder.embed_documents([compose(chunk, limits) for chunk in missing])
     hashes = tuple(chunk.content_hash for chunk in missing)
     index.apply(FileUpdate(parsed.path, parsed, hashes, vectors))
 
 
-def indexed(root: Path, embedder: HashEmbedder) -> MemoryIndex:
+def indexed(root: Path, embedder: HashEmbedder, limits: TokenLimits = LIMITS) -> MemoryIndex:
     """Returns an index of every file of a folder."""
-    index = new_index(embedder)
+    index = new_index(embedder, IndexSettings(workspace=str(root)))
     for stamp in workspace(root).scan().files:
-        index_path(index, root, stamp.raw_path, embedder)
+        index_path(index, root, stamp.raw_path, embedder, limits)
     return index
 
 

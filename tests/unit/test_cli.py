@@ -114,6 +114,8 @@ def test_wrong_usage_ends_with_2(argv, capsys):
         "list",
         "context",
         "eval",
+        "check",
+        "doctor",
         "events",
         "mcp",
         "init",
@@ -129,7 +131,7 @@ def test_every_command_has_help_and_the_common_options(command, capsys):
 
 
 @pytest.mark.parametrize(
-    "argv", [["search", "q"], ["show", "a.md"], ["list"], ["context", "q"], ["eval"]]
+    "argv", [["search", "q"], ["show", "a.md"], ["list"], ["context", "q"], ["eval"], ["check"]]
 )
 def test_without_daemon_and_index_a_reader_fails_with_one_line(argv, home, capsys):
     assert main(argv) == 1
