@@ -7,32 +7,25 @@ are removed. ``ray stop`` is never used: it would end every Ray of the machine.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shutil
 import stat
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ray
 
 from actors.logs import RAY_LOG_NAME
 from memory.errors import DaemonError, StoreError
+from memory.private_folder import data_key, private_folder
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from actors.ray_config import RayConfig
 
 MIB = 1024 * 1024
-MAX_FOLDER_BYTES = 40
-"""Ray's socket paths add about 60 bytes and must stay below 107."""
 LOGGING_HOOK = "actors.logs.configure"
 LOCAL_ADDRESS = "local"
-
-
-def data_key(data: Path) -> str:
-    """Returns the short name of a data folder, for namespaces and folder names."""
-    return hashlib.sha256(os.fsencode(data.resolve())).hexdigest()[:10]
 
 
 def namespace_of(config: RayConfig, data: Path) -> str:
@@ -46,10 +39,7 @@ def runtime_folder(data: Path) -> Path:
     Raises:
         StoreError: something else has that name, or the folder cannot be made.
     """
-    name = f"memory-{os.getuid()}-{data_key(data)}"
-    folder = Path(tempfile.gettempdir()) / name
-    if len(os.fsencode(folder)) > MAX_FOLDER_BYTES:
-        folder = Path("/tmp") / name  # noqa: S108 - created 0700 and its owner is checked
+    folder = private_folder(data)
     try:
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700)

@@ -12,8 +12,9 @@ from typing import NoReturn
 
 import pytest
 
-from actors import cluster, index_keeper
+from actors import index_keeper
 from actors.cluster import runtime_folder
+from memory import private_folder
 from memory.config import Settings
 from memory.errors import StoreError
 from memory.snapshot import SNAPSHOT_NAME
@@ -28,7 +29,7 @@ def place(tmp_path: Path, monkeypatch) -> Path:
     """The path of the private folder of ``tmp_path / "data"``, in a temporary folder of its own."""
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    monkeypatch.setattr(cluster, "MAX_FOLDER_BYTES", 1_000)
+    monkeypatch.setattr(private_folder, "MAX_FOLDER_BYTES", 1_000)
     place = runtime_folder(tmp_path / "data")
     place.rmdir()
     return place
@@ -114,7 +115,7 @@ def test_a_daemon_whose_data_folder_cannot_be_made_ends_with_one_line(tmp_path: 
 @pytest.mark.slow
 def test_a_daemon_that_finds_a_foreign_file_ends_with_one_line(tmp_path: Path):
     with tempfile.TemporaryDirectory(prefix="m", dir="/tmp") as short:  # its path must be short
-        name = f"memory-{os.getuid()}-{cluster.data_key(tmp_path / 'data')}"
+        name = f"memory-{os.getuid()}-{private_folder.data_key(tmp_path / 'data')}"
         foreign = Path(short, name)
         foreign.symlink_to("nowhere")
 

@@ -1,4 +1,4 @@
-"""A vector that the model would not make of the files now is found, at the cost of each text once."""
+"""A vector that the model would not make of the files now is found; each text costs one call."""
 
 from __future__ import annotations
 

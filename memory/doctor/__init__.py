@@ -1,0 +1,1 @@
+"""What keeps a memory from working well, and what helps (``memory doctor``)?"""
