@@ -17,10 +17,15 @@ from actors.index_keeper import IndexKeeper
 from actors.persister import Persister
 from memory.analysis import Analyzer
 from memory.bulk import build_batch
+from memory.checking import HeldIndex, check_files
+from memory.chunk_limits import chunk_limits
 from memory.config import EmbeddingsSettings, MemorySettings, Settings
 from memory.debounce import Debounce
+from memory.globs import Globs
 from memory.messages import FileEvent
 from memory.providers.local import LOCAL_MODELS, MINILM
+from memory.recomputing import Recomputing
+from memory.workspace import Workspace
 from tests.doubles import FakeClock, HashEmbedder
 from tests.inline.handles import InlineHandle, freeze
 
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from memory.bulk import FileBatch
+    from memory.inspection import Difference
     from memory.messages import ParsedFile
     from memory.providers.base import ModelInfo
 
@@ -133,6 +139,17 @@ class Pipe:
 
     async def paths(self) -> list[str]:
         return [file.path for file in await self.keeper.files.remote()]
+
+    def differences(self) -> list[Difference]:
+        """Returns where the index and the files differ, vectors included (FAULTS I1)."""
+        memory, index = self.settings.memory, HeldIndex(self.keeper.shell._indexes.answering)
+        limits = chunk_limits(memory.max_chunk_tokens, self.info)
+        files = Workspace(self.root, exclude=Globs(memory.exclude_globs))
+        report = check_files(files, limits, index)
+        model = HashEmbedder(self.info.dim)
+        model.info = self.info
+        again = Recomputing(files, limits, model, is_exact=True)
+        return [*report.differences, *again.differences(index, report.equal)]
 
     def restart_keeper(self) -> None:
         """Replaces the keeper by a fresh process, as Ray would: it loads what is on disk."""

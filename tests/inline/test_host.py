@@ -13,11 +13,16 @@ from actors.answers import Answers
 from actors.control import ControlServer
 from actors.host import ActorAccess, ActorEvents
 from actors.system import MemorySystem
+from memory.checking import check_files
+from memory.chunk_limits import chunk_limits
 from memory.daemon_calls import ask_daemon
 from memory.errors import DaemonError, DaemonNotRunning
 from memory.events import DaemonEvents, subscribe
+from memory.globs import Globs
+from memory.index_check import DaemonIndex
 from memory.local_access import LocalAccess
 from memory.tools import memory_tools
+from memory.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -47,6 +52,29 @@ async def data(pipe: Pipe, system: MemorySystem) -> AsyncIterator[Path]:
         await server.start()
         yield pipe.data
         await server.stop()
+
+
+async def test_the_live_index_is_compared_with_the_files_over_the_socket(pipe: Pipe, data: Path):
+    """``memory check`` beside a daemon."""
+    for name in ("wiki/alice.md", "wiki/bob.md"):
+        pipe.write(name, ALICE)
+    await pipe.settle()
+    pipe.write("wiki/silent.md", ALICE)
+    limits = chunk_limits(None, pipe.info)
+    files = Workspace(pipe.root, exclude=Globs())
+
+    index = await asyncio.to_thread(DaemonIndex, data)
+    report = await asyncio.to_thread(check_files, files, limits, index)
+    vectors = (await asyncio.to_thread(index.named, ["wiki/bob.md"], wants_vectors=True)).vectors
+
+    assert [(each.kind, each.path) for each in report.differences] == [
+        ("missing", "wiki/silent.md")
+    ]
+    assert report.equal == ["wiki/alice.md", "wiki/bob.md"]
+    assert vectors is not None
+    assert vectors.shape == (report.num_chunks // 2, pipe.info.dim)
+    assert index.rules.workspace == str(pipe.root)
+    assert (index.identity.model, index.is_building) == (pipe.info.model, False)
 
 
 def tools_over(access: Any) -> dict[str, Any]:

@@ -25,6 +25,7 @@ async def test_the_first_scan_indexes_every_file_and_then_the_memory_is_ready(pi
     assert status.ready
     assert status.num_pending == 0
     assert status.failed == ()
+    assert pipe.differences() == []
 
 
 async def test_one_edited_paragraph_of_fifty_sections_costs_one_embedding(pipe: Pipe):
@@ -39,6 +40,7 @@ async def test_one_edited_paragraph_of_fifty_sections_costs_one_embedding(pipe: 
     assert before == 50
     assert len(pipe.worker.model.texts) - before == 1
     assert "Another text." in pipe.worker.model.texts[-1]
+    assert pipe.differences() == []
 
 
 async def test_a_rename_and_an_undone_deletion_cost_no_embedding(pipe: Pipe):
@@ -58,6 +60,7 @@ async def test_a_rename_and_an_undone_deletion_cost_no_embedding(pipe: Pipe):
 
     assert await pipe.paths() == ["back.md"]
     assert len(pipe.worker.model.texts) == before
+    assert pipe.differences() == []
 
 
 async def test_equal_sections_of_many_new_files_are_embedded_once(pipe: Pipe):
@@ -98,9 +101,12 @@ async def test_an_event_that_never_came_is_made_up_for_by_the_next_reconcile(pip
     await pipe.settle()
     pipe.write("silent.md", "# Silent\n\nNobody told.\n")
 
+    assert [(each.kind, each.path) for each in pipe.differences()] == [("missing", "silent.md")]
+
     await pipe.reconciled()
 
     assert await pipe.paths() == ["silent.md"]
+    assert pipe.differences() == []
 
 
 async def test_a_failed_embedding_keeps_the_old_rows_and_is_tried_again(pipe: Pipe):
