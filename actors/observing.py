@@ -120,7 +120,15 @@ class Observing:
     def stop(self) -> None:
         """Ends the observer and its threads; blocks for at most some seconds."""
         logging.getLogger(WATCHDOG_LOGGER).removeHandler(self._overflow)
-        self._observer.stop()
+        groups = [getattr(emitter, "_inotify", None) for emitter in self._observer.emitters]
+        try:
+            self._observer.stop()
+        except KeyError:
+            # watchdog 7.1 loses count of a folder whose name was given to another one, and stops
+            # half-way: what its emitters wait for is closed here, so that the rest can go on.
+            for group in filter(None, groups):
+                group._move_event_grouper.close()  # noqa: SLF001 - there is no other way to it
+            self._observer.stop()
         if self._observer.is_alive():
             self._observer.join(JOIN_S)
 

@@ -59,6 +59,7 @@ async def run(options: argparse.Namespace, scratch: Path) -> dict[str, object]:
         "texts_embedded": system.model.num_texts,
         "events": watched.num_events,
         "overflows": watched.num_overflows,
+        "observer_restarts": watched.num_restarts,
         "comparisons": chunked.num_reconciles,
         "equal_after_s": round(waited_s, 1),
         "differences": [difference._asdict() for difference in report.differences],

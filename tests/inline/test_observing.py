@@ -275,6 +275,30 @@ def test_nothing_is_heard_after_the_end(tmp_path: Path, ears: Ears):
     assert not watching.is_healthy()
 
 
+def test_a_folder_whose_name_was_given_again_keeps_nothing_open_at_the_end(
+    tmp_path: Path, ears: Ears
+):
+    """watchdog loses count of it, and would leave its threads and its inotify instance behind."""
+    root, outside = tmp_path / "notes", tmp_path / "outside"
+    (root / "a").mkdir(parents=True)
+    watching = ears.listen(root)
+    assert watching is not None
+    reader = watching._observer._inotify_fd
+    (root / "a").rename(outside)  # its watch stays, under its name
+    (root / "a").mkdir()
+    (root / "a" / "first.md").touch()
+    eventually(lambda: "a/first.md" in ears.paths)
+    (root / "a").rename(root / "b")
+    (root / "b" / "second.md").touch()
+    eventually(lambda: "b/second.md" in ears.paths)
+    emitters = list(watching._observer.emitters)
+
+    watching.stop()
+
+    assert not reader.is_alive()
+    assert not any(emitter.is_alive() for emitter in emitters)
+
+
 def test_a_broken_listener_of_overflows_does_not_end_watchdogs_thread(tmp_path: Path, capsys):
     """An actor's event loop may be closed already."""
 
