@@ -112,6 +112,20 @@ async def test_plain_and_atomic_saves_name_the_file_and_never_the_temporary(watc
     assert set(watched.chunker.paths) == {"plain.md", "atomic.md", "moved-in.md", "last.md"}
 
 
+async def test_a_save_through_a_backup_names_the_file_and_never_the_backup(watched: Watched):
+    """FAULTS 25: as vim does with ``backupcopy=no``."""
+    path = watched.write("a.md")
+    await is_quiet(watched)
+    watched.chunker.forget()
+    path.rename(watched.root / "a.md~")
+    watched.write("a.md", "# Saved\n")
+    (watched.root / "a.md~").unlink()
+    await is_quiet(watched)
+
+    assert set(watched.chunker.paths) == {"a.md", "last.md"}
+    assert watched.chunker.rescans == 0
+
+
 async def test_renamed_and_removed_files_are_named(watched: Watched):
     watched.write("old.md")
     await is_quiet(watched)
