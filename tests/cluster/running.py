@@ -11,27 +11,25 @@ from typing import TYPE_CHECKING, TypeVar
 import ray
 from ray.exceptions import GetTimeoutError, RayActorError
 
-from memory.analysis import Analyzer
-from memory.checks import DumpRow, dump
+from memory.checking import HeldIndex, check_files
 from memory.chunk_limits import chunk_limits
-from memory.embedding_input import compose
 from memory.errors import SnapshotMissing
 from memory.globs import Globs
-from memory.index import MemoryIndex
-from memory.index_settings import IndexSettings
-from memory.markdown import parse_file
-from memory.messages import FileUpdate
+from memory.inspection import Difference
 from memory.providers.factory import model_info, open_embedder
 from memory.reader import SnapshotReader
-from memory.workspace import SourceFile, Workspace
+from memory.recomputing import Recomputing
+from memory.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from actors.system import MemorySystem
     from memory.config import Settings
+    from memory.embedding_input import TokenLimits
+    from memory.inspection import Inspection
     from memory.locations import Locations
-    from memory.providers.base import Embedder
+    from memory.providers.base import Embedder, ModelInfo
 
 T = TypeVar("T")
 
@@ -56,22 +54,18 @@ def eventually(condition: Callable[[], T], *, patience_s: float = PATIENCE_S) ->
         time.sleep(0.1)
 
 
-def fresh_dump(settings: Settings, locations: Locations) -> list[DumpRow]:
-    """Builds an index of the workspace in this process, without Ray and without the old index."""
-    info = model_info("local", settings.memory.embeddings.model)
-    embedder = _EMBEDDERS.setdefault(info.model, open_embedder(info))
-    limits = chunk_limits(settings.memory.max_chunk_tokens, info)
-    index = MemoryIndex(info, Analyzer("english"), IndexSettings(), epoch="fresh")
-    workspace = Workspace(locations.workspace, exclude=Globs(settings.memory.exclude_globs))
-    for stamp in workspace.scan().files:
-        source = workspace.read(stamp.raw_path)
-        assert isinstance(source, SourceFile)
-        parsed = parse_file(source, limits=limits)
-        missing = index.plan(parsed).missing
-        vectors = embedder.embed_documents([compose(chunk, limits) for chunk in missing])
-        hashes = tuple(chunk.content_hash for chunk in missing)
-        index.apply(FileUpdate(stamp.path, parsed, hashes, vectors))
-    return dump(index)
+class LiveIndex:
+    """The index inside the IndexKeeper, as ``memory check`` sees it."""
+
+    def __init__(self, system: MemorySystem) -> None:
+        self._keeper = system.keeper
+
+    def page(self, after: str) -> Inspection:
+        return ray.get(self._keeper.inspect.remote(after, None, False), timeout=20)
+
+    def named(self, paths: Sequence[str], *, wants_vectors: bool = False) -> Inspection:
+        asked = self._keeper.inspect.remote("", tuple(paths), wants_vectors)
+        return ray.get(asked, timeout=20)
 
 
 @dataclass
@@ -101,19 +95,41 @@ class Running:
         os.kill(old, signal.SIGKILL)
         eventually(lambda: self.get(self.system.named()[name].ping.remote()) not in (0, old))
 
-    def live_dump(self) -> list[DumpRow]:
-        """Reads what is on disk, which is the live index once a change was answered."""
-        info = model_info("local", self.settings.memory.embeddings.model)
+    def saved_differences(self) -> list[Difference]:
+        """Compares what is on disk, which is the live index once a change was answered."""
         try:
             with SnapshotReader(self.locations.data) as reader:
-                return dump(reader.open_index(self.settings.memory, info))
-        except SnapshotMissing:
-            return []
+                index = reader.open_index(self.settings.memory, self._info)
+        except SnapshotMissing as error:
+            return [Difference("snapshot", "", str(error))]
+        return check_files(self._workspace, self._limits, HeldIndex(index)).differences
 
     def wait_until_equal(self) -> None:
-        """Waits until the live index equals a fresh build of the workspace."""
-        expected = fresh_dump(self.settings, self.locations)
-        eventually(lambda: self.live_dump() == expected)
+        """Waits until index, disk and files are equal; then all vectors are made anew."""
+        live = LiveIndex(self.system)
+
+        def is_equal() -> bool:
+            report = check_files(self._workspace, self._limits, live)
+            return not report.differences and not self.saved_differences()
+
+        eventually(is_equal)
+        report = check_files(self._workspace, self._limits, live)
+        embedder = _EMBEDDERS.setdefault(self._info.model, open_embedder(self._info))
+        again = Recomputing(self._workspace, self._limits, embedder, is_exact=True)
+        assert list(again.differences(live, report.equal)) == []
+
+    @property
+    def _info(self) -> ModelInfo:
+        return model_info("local", self.settings.memory.embeddings.model)
+
+    @property
+    def _limits(self) -> TokenLimits:
+        return chunk_limits(self.settings.memory.max_chunk_tokens, self._info)
+
+    @property
+    def _workspace(self) -> Workspace:
+        exclude = Globs(self.settings.memory.exclude_globs)
+        return Workspace(self.locations.workspace, exclude=exclude)
 
     def end(self) -> None:
         """Kills every actor and waits for the processes, so that the next test starts clean."""
