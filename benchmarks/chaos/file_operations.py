@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import shutil
 import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import Callable
     from pathlib import Path
 
@@ -34,6 +34,17 @@ ODD_NAMES = (
 )
 MAX_FOLDERS = 3
 NUM_NAMES = 60
+
+
+def operate(
+    root: Path, outside: Path, *, seed: int, count: int, rate: float
+) -> tuple[float, Counter[str]]:
+    """Makes random operations; returns the seconds it took, and how many of which kind.
+
+    For a process of its own, which shares no interpreter with those who index.
+    """
+    operations = FileOperations(root, outside, random.Random(seed))
+    return operations.run(count, rate), operations.done
 
 
 class FileOperations:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import random
+import multiprocessing
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
-from file_operations import FileOperations
+from file_operations import operate
 from inline_system import HashModel, InlineSystem
 
 from memory.checking import Patience, Report, check_files
@@ -42,8 +44,17 @@ async def run(options: argparse.Namespace, scratch: Path) -> dict[str, object]:
     system = InlineSystem.start(root, data, Settings(memory=memory), INFO)
     try:
         await until_watched(system)
-        operations = FileOperations(root, outside, random.Random(options.seed))
-        lasted_s = await asyncio.to_thread(operations.run, options.operations, options.rate)
+        act = partial(
+            operate,
+            root,
+            outside,
+            seed=options.seed,
+            count=options.operations,
+            rate=options.rate,
+        )
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+            running = asyncio.get_running_loop().run_in_executor(process, act)
+            lasted_s, done = await running
         begin = time.monotonic()
         report = await asyncio.to_thread(compare, system, root)
         waited_s = time.monotonic() - begin
@@ -64,7 +75,7 @@ async def run(options: argparse.Namespace, scratch: Path) -> dict[str, object]:
         "equal_after_s": round(waited_s, 1),
         "differences": [difference._asdict() for difference in report.differences],
         "unsettled": report.unsettled,
-        "kinds": dict(operations.done.most_common()),
+        "kinds": dict(done.most_common()),
     }
 
 

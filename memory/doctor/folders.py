@@ -11,6 +11,7 @@ from memory.doctor.finding import note, ok, problem
 from memory.errors import SnapshotMissing, StoreError, WorkspaceMissing
 from memory.index_folders import NEXT_NAME
 from memory.journal import JOURNAL_NAME
+from memory.reader import SnapshotReader
 from memory.snapshot import SNAPSHOT_NAME, read_header
 
 if TYPE_CHECKING:
@@ -122,15 +123,17 @@ def _is_open_to_others(path: Path) -> bool:
 
 def _of_index(data: Path) -> Iterator[Finding]:
     try:
-        info = read_header(data / SNAPSHOT_NAME).info
+        with SnapshotReader(data) as reader:
+            identity, files = reader.header.info.identity, reader.files()
     except SnapshotMissing:
         yield note(_INDEX, "nothing is saved yet", "`memory start` indexes the workspace")
     except StoreError as error:
         remedy = "`memory start` sets it aside and indexes everything again"
         yield problem(_INDEX, str(error), remedy)
     else:
-        model = f"{info.identity.provider} / {info.identity.model}"
-        yield ok(_INDEX, f"{info.num_files:,} files, {info.num_chunks:,} chunks of {model}")
+        num_chunks = sum(file.num_chunks for file in files)
+        model = f"{identity.provider} / {identity.model}"
+        yield ok(_INDEX, f"{len(files):,} files, {num_chunks:,} chunks of {model}")
     aside = sorted(path.name for path in data.glob(f"{SNAPSHOT_NAME}.bad-*"))
     if aside:
         yield note(
