@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 ODD_NAMES = (
     "with space.md",
     "emoji \U0001f600.md",
-    "cafe\u0301.md",
-    "caf\u00e9.md",
+    "o\u0308l.md",
+    "\u00f6l.md",
     "new\nline.md",
     "a|b`c.md",
     "-dash.md",
