@@ -23,7 +23,7 @@ async def filled(pipe: Pipe) -> Pipe:
     """A memory of four files in two folders."""
     for name in NAMES:
         pipe.write(name, f"# {name}\n\nText of {name}.\n")
-    await pipe.settle()
+    await pipe.touched(*NAMES)
     assert await pipe.paths() == list(NAMES)
     return pipe
 

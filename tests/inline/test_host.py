@@ -58,7 +58,7 @@ async def test_the_live_index_is_compared_with_the_files_over_the_socket(pipe: P
     """``memory check`` beside a daemon."""
     for name in ("wiki/alice.md", "wiki/bob.md"):
         pipe.write(name, ALICE)
-    await pipe.settle()
+    await pipe.touched("wiki/alice.md", "wiki/bob.md")
     pipe.write("wiki/silent.md", ALICE)
     limits = chunk_limits(None, pipe.info)
     files = Workspace(pipe.root, exclude=Globs())
