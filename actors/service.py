@@ -10,12 +10,19 @@ from typing import TYPE_CHECKING
 from ray.exceptions import RayActorError
 
 from actors.answers import Answers
-from actors.cluster import runtime_folder, start_cluster, stop_cluster
+from actors.cluster import (
+    leave_at_once,
+    runtime_folder,
+    start_cluster,
+    stop_cluster,
+    vital_processes,
+)
 from actors.console import Console
 from actors.control import ControlServer
 from actors.logs import RAY_LOG_NAME, ray_speaks_into
 from actors.loops import call, run_forever
 from actors.ray_config import load_ray_config
+from actors.ray_watch import watched
 from actors.reporting import Reporter
 from actors.system import start
 from memory.agent_run.endpoints import off_reason
@@ -61,14 +68,21 @@ def run(settings: Settings, locations: Locations) -> int:
         # index. The service itself listens to the signal.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
         start_cluster(ray_config, locations.data)
+        has_ray = True
         try:
-            return asyncio.run(Service(settings, locations, ray_config, console).run())
+            service = Service(settings, locations, ray_config, console)
+            code = asyncio.run(service.run())
+            has_ray = service.has_ray
         except OSError:
             logger.exception("the daemon ended")  # the person is told the reason alone
             raise
         finally:
             console.close()
-            stop_cluster()
+            if has_ray:
+                stop_cluster()
+        if not has_ray:
+            leave_at_once(code)
+        return code
 
 
 class Service:
@@ -87,6 +101,8 @@ class Service:
         self._started_at = self._clock.time()
         self._stopping = asyncio.Event()
         self._exit_code = 0
+        self.has_ray = True
+        """Whether the Ray that it was started on still works."""
         self._last_line, self._is_live = 0, False
         self._system = start(settings, locations, ray_config)
         self._reporter = Reporter(
@@ -105,6 +121,10 @@ class Service:
         Raises:
             StoreError: the index could not be saved at the end; the last saved one is intact.
         """
+        with watched(vital_processes(), self._lose_ray):
+            return await self._run()
+
+    async def _run(self) -> int:
         self._listen_to_signals()
         await self._control.start()
         progress = asyncio.create_task(run_forever(self._show, clock=self._clock))
@@ -117,12 +137,20 @@ class Service:
             for task in background:
                 task.cancel()
             await asyncio.gather(*background, return_exceptions=True)
-            self._console.say("stopping")
             try:
-                await self._system.stop()
+                if self.has_ray:
+                    self._console.say("stopping")
+                    await self._system.stop()
             finally:
                 await self._control.stop()
         return self._exit_code
+
+    def _lose_ray(self, name: str) -> None:
+        """Ends the service without its actors: what they answered is in the journal."""
+        if self.has_ray:
+            self._console.say(f"Ray's {name} has ended, and the daemon ends with it")
+            self.has_ray, self._exit_code = False, 1
+            self._stopping.set()
 
     def _listen_to_signals(self) -> None:
         """Lets signals stop the service; a hangup too, unless ``nohup`` said to ignore it."""
