@@ -33,6 +33,8 @@ _READ_BYTES = 4096
 _SWEEP_S = 5.0
 """Longest time that processes which were killed take to be gone."""
 _SWEEP_PAUSE_S = 0.05
+_LAST_WORDS_S = 1.0
+"""Longest time to read what an ended child has printed."""
 _LOOK_S = 0.25
 
 
@@ -93,7 +95,7 @@ class ChildProcess:
 
     @property
     def last_words(self) -> str:
-        """The last line it printed."""
+        """The last line it printed; complete after ``sweep``."""
         return self._last_words
 
     def listen(self) -> None:
@@ -103,7 +105,6 @@ class ChildProcess:
     async def wait(self) -> int:
         """Returns its exit code once it has ended; negative is the signal that ended it."""
         await self._ended.wait()
-        await asyncio.wait(self._tasks[:1], timeout=_SWEEP_S)  # what it said last
         return self._exit_code()
 
     async def stop(self, deadline_s: float) -> None:
@@ -125,6 +126,7 @@ class ChildProcess:
                 break
             await self._clock.sleep(_SWEEP_PAUSE_S)
         self._hang_up()
+        await asyncio.wait(self._tasks, timeout=_LAST_WORDS_S)
         for task in self._tasks:
             task.cancel()
         # Only now may its id be given to another process.

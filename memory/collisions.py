@@ -48,7 +48,9 @@ def check_owners(owners: Mapping[str, list[str]] | None = None) -> None:
     """
     owners = _owners() if owners is None else owners
     for package in PACKAGES:
-        if others := _others(package, owners):
+        # An editable install owns no files; there the place says everything.
+        is_ours = DISTRIBUTION in owners.get(package, ())
+        if is_ours and (others := _others(package, owners)):
             raise PackagingError(
                 f"the package {package} is also that of {', '.join(others)}, which may have"
                 f" overwritten ours; {_REMEDY}"
@@ -68,7 +70,6 @@ def _owners() -> Mapping[str, list[str]]:
 
 
 def _others(package: str, owners: Mapping[str, list[str]]) -> list[str]:
-    # An editable install owns no files, so that its packages have no owner.
     return sorted({name for name in owners.get(package, ()) if name != DISTRIBUTION})
 
 

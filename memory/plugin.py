@@ -26,14 +26,13 @@ from memory.child_process import daemon_start, start_child
 from memory.clock import SystemClock
 from memory.collisions import check_place
 from memory.config import Settings, from_mapping, load
-from memory.context_section import memories_section
 from memory.daemon_calls import ask_daemon
 from memory.daemon_client import is_running
 from memory.data_lock import is_held
 from memory.embedding_config import configured_model, disabled_reason
-from memory.errors import ConfigError, DaemonError, MemoryPluginError, SnapshotMissing
+from memory.errors import ConfigError, DaemonError
 from memory.events import DaemonEvents
-from memory.hosted_access import Configuration, HostedAccess
+from memory.hosted_access import Configuration, HostedAccess, section
 from memory.locations import Locations, find_config, find_data, find_workspace
 from memory.supervision import Supervisor
 from memory.tools import memory_tools
@@ -51,8 +50,6 @@ logger = logging.getLogger(__name__)
 
 CONTEXT_DEADLINE_S = 5.0
 STOP_DEADLINE_S = 60.0
-STUB = memories_section((), floor=1.0, limit=0)
-"""The section of a memory that has no answer."""
 _POLL_S = 0.5
 _STATUS_S = 5.0
 
@@ -112,18 +109,7 @@ def create(
         PackagingError: another distribution shadows our packages.
     """
     check_place()
-    mapping = None if config is None or isinstance(config, str | Path) else config
-    path = find_config(str(config) if config and mapping is None else None, home=None)
-    configuration = read_configuration(path, mapping)
-    locations = Locations(
-        path,
-        find_workspace(
-            str(workspace) if workspace else None,
-            config=path,
-            configured=configuration.settings.core.workspace,
-        ),
-        find_data(str(data) if data else None, config=path),
-    )
+    configuration, locations = hosted(config, workspace, data)
     is_named = bool(workspace or configuration.settings.core.workspace)
     return DaemonPlugin(
         configuration,
@@ -131,6 +117,24 @@ def create(
         daemon_start(locations, configuration.mapping, is_workspace_named=is_named),
         log=log,
         context_deadline_s=context_deadline_s,
+    )
+
+
+def hosted(
+    config: str | Path | Mapping[str, Any] | None,
+    workspace: str | Path | None,
+    data: str | Path | None,
+) -> tuple[Configuration, Locations]:
+    """Returns the configuration of a host and its places; the arguments are those of ``create``."""
+    mapping = None if config is None or isinstance(config, str | Path) else config
+    path = find_config(str(config) if config and mapping is None else None, home=None)
+    configuration = read_configuration(path, mapping)
+    configured = configuration.settings.core.workspace
+    named = str(workspace) if workspace else None
+    return configuration, Locations(
+        path,
+        find_workspace(named, config=path, configured=configured),
+        find_data(str(data) if data else None, config=path),
     )
 
 
@@ -207,20 +211,9 @@ class DaemonPlugin:
             A stub if there is no answer before the deadline; empty for a blank prompt, as long as
             nothing is indexed, and of a memory that is disabled.
         """
-        if self._problem or not prompt.strip():
+        if self._problem:
             return ""
-        try:
-            async with asyncio.timeout(self._context_deadline_s):
-                answer = await self._access.context(prompt, self._context_deadline_s)
-        except SnapshotMissing:
-            return ""
-        except (MemoryPluginError, TimeoutError) as error:
-            logger.warning("no section for a prompt: %s", str(error) or "too late")
-            return STUB
-        except Exception:
-            logger.exception("no section for a prompt")
-            return STUB
-        return answer["section"]
+        return await section(prompt, self._access.context, self._context_deadline_s)
 
     @property
     def tools(self) -> tuple[Tool, ...]:

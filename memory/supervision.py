@@ -46,7 +46,7 @@ class Child(Protocol):
 
     @property
     def last_words(self) -> str:
-        """The last line it printed."""
+        """The last line it printed; complete after ``sweep``."""
         ...
 
 

@@ -8,6 +8,7 @@ import errno
 import io
 import os
 import signal
+import subprocess
 import tempfile
 import threading
 from pathlib import Path
@@ -25,6 +26,7 @@ from memory import storage
 from memory.daemon_client import ADDRESS_NAME
 from memory.errors import ProviderRejected, ProviderUnavailable, StoreError
 from memory.locations import Locations
+from memory.processes import find
 from memory.reader import SnapshotReader
 from memory.snapshot import SNAPSHOT_NAME
 from tests.inline.handles import InlineHandle
@@ -253,3 +255,31 @@ async def test_a_fact_that_waits_for_a_model_is_told(pipe, daemon, caught):
 
     async with running.running():
         await pipe.until(is_told)
+
+
+async def test_a_service_whose_ray_dies_ends_at_once_and_asks_no_actor(
+    pipe, daemon, caught, monkeypatch
+):
+    """FAULTS 69."""
+    await indexed(pipe, "a.md")
+    with subprocess.Popen(["sleep", "1000"]) as raylet:
+        monkeypatch.setattr(service, "vital_processes", lambda: (find(raylet.pid),))
+        running = daemon()
+        async with running.running() as task:
+            raylet.kill()
+            assert await asyncio.wait_for(task, 5) == 1
+
+    assert not running.service.has_ray
+    assert "flush" not in pipe.persister.calls
+    assert not (pipe.data / ADDRESS_NAME).exists()
+    assert running.lines == ["memory: Ray's sleep has ended, and the daemon ends with it"]
+
+
+async def test_a_ray_that_was_dead_before_the_service_began_is_noticed(
+    pipe, daemon, caught, monkeypatch
+):
+    with subprocess.Popen(["true"]) as raylet:
+        gone = find(raylet.pid)
+    monkeypatch.setattr(service, "vital_processes", lambda: (gone,))
+
+    assert await asyncio.wait_for(daemon().service.run(), 5) == 1
