@@ -143,6 +143,8 @@ class MemorySystem:
 
     def end(self) -> None:
         """Ends every actor, for a program that goes on without them; blocks for a moment."""
+        if not ray.is_initialized():  # to kill an actor Ray would even start one
+            return
         handles: Any = self.named().values()
         for handle in handles:
             with contextlib.suppress(Exception):  # it is gone, or Ray is

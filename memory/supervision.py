@@ -146,7 +146,7 @@ class Supervisor:
 
     def _tell(self, code: int, last_words: str, pause_s: float) -> None:
         how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
-        reason = f"{how} ({last_words})" if last_words and code > 0 else how
+        reason = f"{how} (its last line: {last_words})" if last_words and code > 0 else how
         # A Ray that cannot start is one line, not one a minute.
         if code <= 0 or reason != self._told:
             self._say(f"memory: the daemon {reason}; it is started again in {pause_s:.0f} s")

@@ -103,6 +103,7 @@ async def test_after_stop_the_saved_index_answers(pipe: Pipe, memory: HandlePlug
 
     found = await search({"query": "atlanta"})
 
+    assert not found.is_error, found.text
     assert found.data["source"] == "disk"
     assert [hit["path"] for hit in found.data["hits"]] == ["wiki/alice.md"]
 

@@ -31,7 +31,8 @@ async def serve(data, folder, mode, config):
     server = ControlServer(folder, data, {"status": status, "context": context})
     await server.start()
     with contextlib.suppress(BrokenPipeError):  # the host is gone; as the real console does
-        print("serving", flush=True)
+        sys.stdout.write("serving\n")
+        sys.stdout.flush()
     await stopping.wait()
     if mode == "stubborn":
         await asyncio.Event().wait()
@@ -43,7 +44,7 @@ def main():
     data, folder, mode = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
     config = received_config()
     if mode in ("wrong", "broken"):
-        print("memory: no such model")
+        sys.stdout.write("memory: no such model\n")
         return UNUSABLE if mode == "wrong" else 1
     with tied_to_host() if mode != "stubborn" else contextlib.nullcontext(), data_lock(data):
         # As Ray does: a process that outlives its parent, in a process group of its own.

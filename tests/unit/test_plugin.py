@@ -37,7 +37,7 @@ pytestmark = pytest.mark.slow  # every test starts an interpreter or two
 async def eventually(condition):
     """Returns the first true answer."""
     async with asyncio.timeout(PATIENCE_S):
-        while not (answer := condition()):
+        while not (answer := condition()):  # noqa: ASYNC110 - a process tells nobody
             await asyncio.sleep(0.01)
     return answer
 
@@ -315,7 +315,7 @@ sys.stdin.read()
 @pytest.mark.parametrize("how", ["plain", "forked", "thread"])
 async def test_a_child_saves_and_ends_when_its_host_is_killed(host, how):
     command = (sys.executable, str(FAKE_CHILD), str(host.data), str(host.short), "ready")
-    with subprocess.Popen(
+    with subprocess.Popen(  # noqa: ASYNC220 - returns at once
         [sys.executable, "-c", KILLED_HOST, how, *command],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import select
 import subprocess
 
 import pytest
@@ -42,8 +43,6 @@ def gone(pid):
     except ProcessLookupError:
         return True
     try:
-        import select
-
         return bool(select.select([descriptor], [], [], 10)[0])
     finally:
         os.close(descriptor)

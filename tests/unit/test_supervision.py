@@ -41,9 +41,7 @@ class Host:
         self.lines = []
         self.occupant = "nobody"
         self.launch_error = None
-        self.supervisor = Supervisor(
-            self._launch, self._occupied_by, self.clock, self.lines.append
-        )
+        self.supervisor = Supervisor(self._launch, self._occupied_by, self.clock, self.lines.append)
 
     async def _launch(self):
         if self.launch_error:
@@ -97,9 +95,7 @@ async def test_a_child_that_was_killed_is_swept_and_started_again_after_a_second
     await host.clock.advance(0.1)
 
     assert len(host.children) == 2
-    assert host.lines == [
-        "memory: the daemon was ended by signal 9; it is started again in 1 s"
-    ]
+    assert host.lines == ["memory: the daemon was ended by signal 9; it is started again in 1 s"]
 
 
 async def test_a_ray_that_never_starts_is_one_line_and_one_attempt_a_minute(host):
@@ -115,7 +111,7 @@ async def test_a_ray_that_never_starts_is_one_line_and_one_attempt_a_minute(host
 
     assert len(host.children) == before + 1
     assert host.lines == [
-        "memory: the daemon ended with code 1 (Ray did not start); it is started again in 1 s"
+        "memory: the daemon ended with code 1 (its last line: Ray did not start); it is started again in 1 s"
     ]
 
 
@@ -132,7 +128,9 @@ async def test_a_program_that_cannot_be_started_is_tried_again(host):
     host.launch_error = OSError(11, "Resource temporarily unavailable")
     await host.child_ends(-9)
     await host.clock.advance(1)
-    assert host.lines[-1].startswith("memory: the daemon ended with code 1 (Resource temporarily")
+    assert host.lines[-1].startswith(
+        "memory: the daemon ended with code 1 (its last line: Resource temporarily"
+    )
     host.launch_error = None
     await host.clock.advance(2)
 
