@@ -110,9 +110,9 @@ async def test_a_ray_that_never_starts_is_one_line_and_one_attempt_a_minute(host
     await host.clock.advance(1)
 
     assert len(host.children) == before + 1
-    assert host.lines == [
-        "memory: the daemon ended with code 1 (its last line: Ray did not start); it is started again in 1 s"
-    ]
+    (line,) = host.lines
+    assert line.startswith("memory: the daemon ended with code 1 (its last line: Ray did not start")
+    assert line.endswith("; it is started again in 1 s")
 
 
 async def test_a_configuration_that_cannot_work_is_tried_once(host):
