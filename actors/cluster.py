@@ -21,8 +21,11 @@ import ray
 from actors.logs import RAY_LOG_NAME
 from memory.errors import DaemonError, StoreError
 from memory.processes import below, end, writing_below
+from memory.sweeper import sweeping
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from actors.ray_config import RayConfig
     from memory.processes import Process
 
@@ -99,9 +102,13 @@ def start_cluster(config: RayConfig, data: Path) -> None:
         ) from error
 
 
-def _private_options(config: RayConfig, data: Path) -> dict[str, Any]:
+def _ray_folder(data: Path) -> Path:
     # Ray opens its own folder to everybody, so that one lies inside ours.
-    folder = runtime_folder(data) / "ray"
+    return runtime_folder(data) / "ray"
+
+
+def _private_options(config: RayConfig, data: Path) -> dict[str, Any]:
+    folder = _ray_folder(data)
     end(writing_below(folder))  # what a daemon left that was killed
     remove_old_sessions(folder)
     return {
@@ -125,6 +132,16 @@ def stop_cluster() -> None:
     ray.shutdown()
 
 
+@contextlib.contextmanager
+def nothing_left(config: RayConfig, data: Path) -> Iterator[None]:
+    """Has every process of a private Ray ended after the block, even by a kill of this one."""
+    if config.cluster.address != LOCAL_ADDRESS:
+        yield
+        return
+    with sweeping(_ray_folder(data)):
+        yield
+
+
 def vital_processes() -> tuple[Process, ...]:
     """Returns those processes of a private Ray without which it does not work."""
     ours = os.getpid()
@@ -134,10 +151,11 @@ def vital_processes() -> tuple[Process, ...]:
 
 
 def leave_at_once(code: int) -> NoReturn:
-    """Ends this process and all below it, without a word to a Ray that has died.
+    """Ends this process and Ray's below it, without a word to a Ray that has died.
 
     Ray would wait a minute for its dead part, and then end this process from C++.
     """
-    end(below(os.getpid()))
+    ours = os.getsid(0)
+    end(process for process in below(os.getpid()) if process.session == ours)
     logging.shutdown()
     os._exit(code)

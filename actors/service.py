@@ -12,6 +12,7 @@ from ray.exceptions import RayActorError
 from actors.answers import Answers
 from actors.cluster import (
     leave_at_once,
+    nothing_left,
     runtime_folder,
     start_cluster,
     stop_cluster,
@@ -67,22 +68,29 @@ def run(settings: Settings, locations: Locations) -> int:
         # Ray's processes inherit the mask and live on when the terminal is closed: they save the
         # index. The service itself listens to the signal.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
-        start_cluster(ray_config, locations.data)
-        has_ray = True
-        try:
-            service = Service(settings, locations, ray_config, console)
-            code = asyncio.run(service.run())
-            has_ray = service.has_ray
-        except OSError:
-            logger.exception("the daemon ended")  # the person is told the reason alone
-            raise
-        finally:
-            console.close()
-            if has_ray:
-                stop_cluster()
-        if not has_ray:
-            leave_at_once(code)
-        return code
+        with nothing_left(ray_config, locations.data):
+            start_cluster(ray_config, locations.data)
+            return _serve(settings, locations, ray_config, console)
+
+
+def _serve(
+    settings: Settings, locations: Locations, ray_config: RayConfig, console: Console
+) -> int:
+    has_ray = True
+    try:
+        service = Service(settings, locations, ray_config, console)
+        code = asyncio.run(service.run())
+        has_ray = service.has_ray
+    except OSError:
+        logger.exception("the daemon ended")  # the person is told the reason alone
+        raise
+    finally:
+        console.close()
+        if has_ray:
+            stop_cluster()
+    if not has_ray:
+        leave_at_once(code)
+    return code
 
 
 class Service:
