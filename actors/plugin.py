@@ -31,7 +31,7 @@ from memory.errors import (
 )
 from memory.hosted_access import SavedIndex, section
 from memory.payloads import context_payload
-from memory.plugin import CONTEXT_DEADLINE_S, hosted
+from memory.plugin import CONTEXT_DEADLINE_S, MemoryPlugin, hosted
 from memory.tools import memory_tools
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def create(
     return HandlePlugin(configuration, locations, context_deadline_s=context_deadline_s)
 
 
-class HandlePlugin:
+class HandlePlugin(MemoryPlugin):
     """A memory by the handles of its actors; see ``memory.plugin.MemoryPlugin``."""
 
     def __init__(

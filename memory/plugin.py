@@ -160,7 +160,7 @@ def read_configuration(path: Path, mapping: Mapping[str, Any] | None) -> Configu
     return Configuration(settings, mapping, reason or "")
 
 
-class DaemonPlugin:
+class DaemonPlugin(MemoryPlugin):
     """A memory in a child process; see ``MemoryPlugin``. ``create`` makes one."""
 
     def __init__(
