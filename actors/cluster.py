@@ -109,7 +109,7 @@ def _ray_folder(data: Path) -> Path:
 
 def _private_options(config: RayConfig, data: Path) -> dict[str, Any]:
     folder = _ray_folder(data)
-    end(writing_below(folder))  # what a daemon left that was killed
+    end(writing_below(folder.resolve()))  # what a daemon left that was killed
     remove_old_sessions(folder)
     return {
         "include_dashboard": config.dashboard.enabled,

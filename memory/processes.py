@@ -97,7 +97,7 @@ def below(pid: int) -> tuple[Process, ...]:
 
 
 def writing_below(folder: Path) -> tuple[Process, ...]:
-    """Returns the living processes whose standard output or error is a file below a folder."""
+    """Returns the living processes that have a file below a folder open for writing."""
     return tuple(process for process in _all() if process.is_alive and _writes(process, folder))
 
 
@@ -121,12 +121,20 @@ def _held(pid: int) -> Iterator[int]:
 
 
 def _writes(process: Process, folder: Path) -> bool:
-    for descriptor in ("1", "2"):
-        with contextlib.suppress(OSError):
-            target = (_PROC / str(process.pid) / "fd" / descriptor).readlink()
-            if target.is_relative_to(folder):
-                return True
+    folder_of_process = _PROC / str(process.pid)
+    with contextlib.suppress(OSError):  # it ended, or is somebody else's
+        for descriptor in (folder_of_process / "fd").iterdir():
+            with contextlib.suppress(OSError):  # it was closed
+                if descriptor.readlink().is_relative_to(folder):
+                    info = (folder_of_process / "fdinfo" / descriptor.name).read_text()
+                    if _is_for_writing(info):
+                        return True
     return False
+
+
+def _is_for_writing(info: str) -> bool:
+    flags = next(line for line in info.splitlines() if line.startswith("flags:"))
+    return int(flags.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY
 
 
 def _all() -> Iterator[Process]:

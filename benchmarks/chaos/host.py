@@ -112,10 +112,12 @@ async def chaos(folder: Path, times: int, kinds: list[str]) -> None:
     shutil.rmtree(runtime_folder(data))
     same = times if os.getpid() == pid else 0
     print(f"host pid same in {same} of {times}, orphans {num_orphans}")
+    own_ms = 1000 * lag.most_cpu_s
     print(
         f"event loop late by {statistics.median(lags_ms):.1f} ms (median),"
         f" {lags_ms[int(0.999 * len(lags_ms))]:.0f} ms (99.9 %), {lags_ms[-1]:.0f} ms (most),"
-        f" {1000 * lag.most_cpu_s:.0f} ms of it at most our own; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+        f" {own_ms:.0f} ms of it at most our own;"
+        f" load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     )
 
 

@@ -88,17 +88,23 @@ def test_what_runs_below_a_process_is_found_and_nothing_else(leader, child):
     assert leader.pid not in [process.pid for process in below(leader.pid)]
 
 
-def test_a_process_is_found_by_the_folder_its_output_goes_to(tmp_path):
+@pytest.mark.parametrize(
+    ("descriptor", "mode", "is_found"), [(1, "w", 1), (9, "a", 1), (9, "r", 0)]
+)
+def test_a_process_is_found_by_the_files_it_writes_not_by_those_it_reads(
+    tmp_path, descriptor, mode, is_found
+):
     (tmp_path / "logs").mkdir()
-    with (
-        (tmp_path / "logs" / "out").open("w") as output,
-        subprocess.Popen(["sleep", "1000"], stdout=output) as process,
-    ):
+    (tmp_path / "logs" / "out").touch()
+    sign = "<" if mode == "r" else ">"
+    script = f"exec {descriptor}{sign}{tmp_path}/logs/out; echo ready >&2; exec sleep 1000"
+    with subprocess.Popen(["bash", "-c", script], stderr=subprocess.PIPE) as process:
+        process.stderr.readline()
         found = writing_below(tmp_path)
         elsewhere = writing_below(tmp_path / "other")
         process.kill()
 
-    assert [one.pid for one in found] == [process.pid]
+    assert [one.pid for one in found] == [process.pid] * is_found
     assert elsewhere == ()
 
 

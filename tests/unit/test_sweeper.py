@@ -15,10 +15,12 @@ from tests.doubles import FakeClock
 
 # A daemon with a process of its own that outlives it, in another session even.
 DAEMON = """
-import pathlib, subprocess, sys
+import os, pathlib, subprocess, sys
 from memory.sweeper import sweeping
 folder = pathlib.Path(sys.argv[1])
-with sweeping(folder), (folder / "out").open("w") as output:
+session = folder / f"session_2026_{os.getpid()}"
+session.mkdir()
+with sweeping(folder), (session / "out").open("w") as output:
     left = subprocess.Popen(["sleep", "1000"], stdout=output, start_new_session=True)
     print(left.pid, flush=True)
     sys.stdin.read()
@@ -44,13 +46,14 @@ def test_what_a_daemon_leaves_is_ended_however_it_ended(tmp_path, is_killed):
     assert ended
 
 
-async def test_a_process_that_writes_elsewhere_is_left_alone(tmp_path):
-    (tmp_path / "mine").mkdir()
+async def test_the_processes_of_the_next_daemon_are_left_alone(tmp_path):
+    for daemon in (17, 18):
+        (tmp_path / f"session_2026_{daemon}").mkdir()
     with (
-        (tmp_path / "out").open("w") as output,
+        (tmp_path / "session_2026_18" / "out").open("w") as output,
         subprocess.Popen(["sleep", "1000"], stdout=output) as stranger,  # noqa: ASYNC220 - returns at once
     ):
-        assert await sweep(tmp_path / "mine", FakeClock())
+        assert await sweep(tmp_path, 17, FakeClock())
         assert stranger.poll() is None
         stranger.kill()
 
