@@ -44,7 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         with _hosted() if options.hosted else contextlib.nullcontext() as config:
-            return _run(locations, config)
+            code = _run(locations, config)
+            return code if options.hosted else min(code, 1)
     except (ConfigError, PackagingError) as error:
         _complain(str(error))
         return UNUSABLE if options.hosted else 1

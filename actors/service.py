@@ -30,6 +30,7 @@ from memory.agent_run.endpoints import off_reason
 from memory.clock import SystemClock
 from memory.embedding_config import configured_model
 from memory.errors import ConfigError, EmbeddingError, ProviderUnavailable
+from memory.supervision import UNUSABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -183,7 +184,7 @@ class Service:
             return False
         except (ConfigError, EmbeddingError) as error:
             self._console.say(str(error))
-            self._exit_code = 1
+            self._exit_code = UNUSABLE
             self._stopping.set()
         except TimeoutError:
             self._console.say(f"the model has not answered yet; {again}")

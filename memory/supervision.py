@@ -1,8 +1,8 @@
 """When does a host start the daemon of a data folder, and when does it leave that alone?
 
 One daemon a data folder: if somebody else runs one it is used, and once it is gone one is started
-here. A child that ends is started again after a pause that doubles with every short life. One that
-says that it can never start is not.
+here. A child that ends is started again after a pause that doubles with every short life, and one
+that says that it cannot work as it is configured, much later.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
 HEALTHY_S = 120.0
 """A child that lived so long has its failures forgiven."""
+UNUSABLE_PAUSE_S = 600.0
+"""Until somebody may have mended the configuration."""
 LOOK_S = 1.0
 """Between two looks at a daemon that somebody else runs."""
 
@@ -91,13 +93,12 @@ class Supervisor:
         self.num_starts = 0
 
     async def run(self) -> None:
-        """Supervises until ``stop``, or until a child says that it can never start."""
+        """Supervises until ``stop``."""
         is_attached = False
         while not self._stopping.is_set():
             occupant = await self._occupant()
             if occupant == "nobody":
-                if not await self._one_life():
-                    return
+                await self._one_life()
                 is_attached = False
                 continue
             if occupant == "serving" and not is_attached:
@@ -115,19 +116,17 @@ class Supervisor:
         if self._child is not None:
             await self._child.stop(deadline_s)
 
-    async def _one_life(self) -> bool:
-        """Starts a child and waits for its end; returns whether another one may follow."""
+    async def _one_life(self) -> None:
+        """Starts a child, waits for its end, and then for the moment of the next start."""
         began_s = self._clock.monotonic()
         code, last_words = await self._started_and_ended()
         if self._stopping.is_set():
-            return False
-        if code == UNUSABLE:
-            self._say(f"memory: disabled until the next start: {last_words}")
-            return False
+            return
         pause_s = self._backoff.pause_s(self._clock.monotonic() - began_s)
+        if code == UNUSABLE:
+            pause_s = UNUSABLE_PAUSE_S
         self._tell(code, last_words, pause_s)
         await self._clock.wait(self._stopping, pause_s)
-        return True
 
     async def _started_and_ended(self) -> tuple[int, str]:
         """Returns the exit code of a child and the last it said."""

@@ -163,7 +163,11 @@ def test_the_main_job_from_first_start_to_second(home: Home) -> None:
     again = home.answer("status")
     assert again["embedded_inputs"] == 0
     assert (again["files"], again["chunks"]) == (2, 3)
-    home.memory("stop")
+
+    ours = _processes_of(home)
+    home.daemon.kill()
+    _gone, left = psutil.wait_procs(ours, timeout=10)
+    assert left == []  # FAULTS 70
 
 
 def _paths(home: Home) -> list[str]:

@@ -29,6 +29,7 @@ from memory.locations import Locations
 from memory.processes import find
 from memory.reader import SnapshotReader
 from memory.snapshot import SNAPSHOT_NAME
+from memory.supervision import UNUSABLE
 from tests.inline.handles import InlineHandle
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ async def test_a_model_that_is_refused_ends_it(pipe, daemon, caught, monkeypatch
     monkeypatch.setattr(MemorySystem, "confirm_model", confirm)
     running = daemon()
     async with running.running() as task:
-        assert await asyncio.wait_for(task, 5) == 1
+        assert await asyncio.wait_for(task, 5) == UNUSABLE
 
     assert "memory: local: no such model" in running.lines
 

@@ -163,7 +163,7 @@ async def test_a_caller_that_stops_waiting_for_the_end_does_not_prevent_it(host)
     assert of_session(child.pid, child.started) == ()
 
 
-async def test_a_configuration_that_the_child_refuses_is_tried_once(host):
+async def test_a_configuration_that_the_child_refuses_is_told_and_stop_does_not_wait(host):
     memory = host.plugin("wrong")
     await memory.start()
     await eventually(lambda: len(host.lines) == 2)
@@ -171,7 +171,8 @@ async def test_a_configuration_that_the_child_refuses_is_tried_once(host):
 
     assert host.lines == [
         "memory: no such model",
-        "memory: disabled until the next start: memory: no such model",
+        "memory: the daemon ended with code 78 (its last line: memory: no such model);"
+        " it is started again in 600 s",
     ]
 
 

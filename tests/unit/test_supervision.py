@@ -115,13 +115,17 @@ async def test_a_ray_that_never_starts_is_one_line_and_one_attempt_a_minute(host
     assert line.endswith("; it is started again in 1 s")
 
 
-async def test_a_configuration_that_cannot_work_is_tried_once(host):
+async def test_a_configuration_that_cannot_work_is_one_line_and_looked_at_every_ten_minutes(host):
     await host.child_ends(UNUSABLE)
-    await host.clock.advance(1000)
-
-    assert host.task.done()
+    await host.clock.advance(599)
     assert len(host.children) == 1
-    assert host.lines == ["memory: disabled until the next start: Ray did not start"]
+    await host.clock.advance(1)
+    assert len(host.children) == 2
+    await host.child_ends(UNUSABLE)
+
+    (line,) = host.lines
+    assert line.startswith("memory: the daemon ended with code 78 (its last line: Ray did not")
+    assert line.endswith("it is started again in 600 s")
 
 
 async def test_a_program_that_cannot_be_started_is_tried_again(host):
