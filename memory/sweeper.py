@@ -65,7 +65,13 @@ async def sweep(folder: Path, daemon: int, clock: Clock) -> bool:
 
 def _left(folder: Path, daemon: int) -> list[Process]:
     sessions = folder.resolve().glob(f"session_*_{daemon}")
-    return [process for session in sessions for process in writing_below(session)]
+    # The daemon writes there itself, and may still be on its way to its own end.
+    return [
+        process
+        for session in sessions
+        for process in writing_below(session)
+        if process.pid != daemon
+    ]
 
 
 def main() -> int:

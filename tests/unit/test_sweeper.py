@@ -20,7 +20,7 @@ from memory.sweeper import sweeping
 folder = pathlib.Path(sys.argv[1])
 session = folder / f"session_2026_{os.getpid()}"
 session.mkdir()
-with sweeping(folder), (session / "out").open("w") as output:
+with (session / "out").open("w") as output, sweeping(folder):
     left = subprocess.Popen(["sleep", "1000"], stdout=output, start_new_session=True)
     print(left.pid, flush=True)
     sys.stdin.read()
@@ -44,6 +44,7 @@ def test_what_a_daemon_leaves_is_ended_however_it_ended(tmp_path, is_killed):
         os.close(left)
 
     assert ended
+    assert daemon.returncode == (-9 if is_killed else 0)
 
 
 async def test_the_processes_of_the_next_daemon_are_left_alone(tmp_path):
