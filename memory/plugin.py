@@ -202,7 +202,7 @@ class DaemonPlugin(MemoryPlugin):
 
     def is_ready(self) -> bool:
         """Tells whether the daemon runs and has indexed everything once; asks nobody."""
-        return self._is_ready
+        return self._is_ready and self._supervisor is not None and not self._supervisor.is_down
 
     async def context_provider(self, prompt: str) -> str:
         """Returns the ``# Memories`` section of a prompt, from disk while the daemon is away.

@@ -90,13 +90,15 @@ class Supervisor:
         self._stopping = asyncio.Event()
         self._child: Child | None = None
         self._told = ""
-        self.num_starts = 0
+        self.is_down = False
+        """Whether the child has ended, and nobody has taken its place yet."""
 
     async def run(self) -> None:
         """Supervises until ``stop``."""
         is_attached = False
         while not self._stopping.is_set():
             occupant = await self._occupant()
+            self.is_down = self.is_down and occupant != "serving"
             if occupant == "nobody":
                 await self._one_life()
                 is_attached = False
@@ -134,11 +136,11 @@ class Supervisor:
             child = await self._launch()
         except OSError as error:
             return 1, error.strerror or str(error)
-        self.num_starts += 1
-        self._child = child
+        self._child, self.is_down = child, False
         if self._stopping.is_set():  # while the child was on its way
             await child.stop(0.0)
         code = await child.wait()
+        self.is_down = True
         await child.sweep()
         self._child = None
         return code, child.last_words

@@ -90,11 +90,13 @@ def test_a_long_life_forgives_earlier_failures():
 async def test_a_child_that_was_killed_is_swept_and_started_again_after_a_second(host):
     await host.child_ends(-9)
     assert host.children[0].num_sweeps == 1
+    assert host.supervisor.is_down
     await host.clock.advance(0.9)
     assert len(host.children) == 1
     await host.clock.advance(0.1)
 
     assert len(host.children) == 2
+    assert not host.supervisor.is_down
     assert host.lines == ["memory: the daemon was ended by signal 9; it is started again in 1 s"]
 
 
