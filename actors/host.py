@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, TypeVar
+from uuid import uuid4
 
 from actors.loops import call
 from memory.clock import SystemClock
@@ -110,7 +111,13 @@ class ActorEvents:
         visibility_s = min(max(visibility_s, 1.0), LONGEST_VISIBILITY_S)
         wait_s = min(max(wait_s, 0.0), LONGEST_WAIT_S)
         await self._call(lambda: self._emitter.wait.remote(wait_s), wait_s)
-        return await self._call(lambda: self._emitter.take.remote(visibility_s, ""))
+        owner = uuid4().hex
+        try:
+            return await self._call(lambda: self._emitter.take.remote(visibility_s, owner))
+        except asyncio.CancelledError:
+            # Cancelling does not reach the actor, which would keep it for somebody who is gone.
+            self._emitter.release_all.remote(owner)
+            raise
 
     async def acknowledge(self, event_id: str) -> bool:
         """Ends the redelivery of an event."""

@@ -117,8 +117,11 @@ class EventPayload(TypedDict):
     prompt: str
     source_ids: list[str]
     related: list[str]
+    """Best first; looked for when the event is taken."""
     created_at: float
     """Unix time, seconds."""
+    is_related_known: bool
+    """False while it waits, and if its related files could not be found in time."""
 
 
 class RowPayload(TypedDict):
@@ -226,6 +229,7 @@ def event_payload(event: SkillEvent) -> EventPayload:
         "source_ids": list(event.source_ids),
         "related": list(event.related),
         "created_at": event.created_at,
+        "is_related_known": event.is_related_known,
     }
 
 

@@ -139,9 +139,9 @@ def memory_tools(
         return ToolAnswer(excerpt_text(found), _printable(found))
 
     async def save(arguments: Arguments) -> ToolAnswer:
-        content = printable_block(
-            arguments.text("content", "text", "fact", "memory", "note", "snippet")
-        )
+        content = arguments.text("content", "text", "fact", "memory", "note", "snippet")
+        if len(content) <= MAX_SAVE_CHARACTERS:  # cleaning a longer one would take its time
+            content = printable_block(content)
         if not content.strip() or len(content) > MAX_SAVE_CHARACTERS:
             raise ValueError(f"memory_save: 'content' has 1 to {MAX_SAVE_CHARACTERS:,} characters")
         try:

@@ -284,7 +284,7 @@ async def test_a_fact_is_queued_once_and_survives_a_restart(pipe: Pipe):
     first = await pipe.emitter.emit.remote("Alice moved to Atlanta", ("chat-1",))
     second = await pipe.emitter.emit.remote("Alice moved to Atlanta", ())
     pipe.emitter.shell = type(pipe.emitter.shell)(pipe.data, pipe.provider, pipe.clock)
-    (event,) = await pipe.emitter.pending.remote(0.0)
+    event = await pipe.emitter.take.remote(300.0, "")
     acknowledged = await pipe.emitter.acknowledge.remote(first.event_id)
     third = await pipe.emitter.emit.remote("Alice moved to Atlanta", ())
 
@@ -293,10 +293,37 @@ async def test_a_fact_is_queued_once_and_survives_a_restart(pipe: Pipe):
         "already queued",
         "already saved",
     )
-    assert event.related == ("wiki/alice.md",)
+    assert (event.related, event.is_related_known) == (("wiki/alice.md",), True)
     assert event.skill == "skills:memory"
     assert acknowledged
     assert await pipe.emitter.pending.remote(0.0) == ()
+
+
+async def test_saving_waits_for_no_search_and_the_taker_learns_that_there_was_none(
+    pipe: Pipe, monkeypatch
+):
+    """FAULTS 90: the caller waits for the disk alone."""
+    monkeypatch.setattr("actors.event_emitter.RELATED_DEADLINE_S", 0.05)
+    pipe.provider.dead = True
+
+    receipt = await pipe.emitter.emit.remote("Alice moved to Atlanta", ())
+    assert receipt.state == "queued"
+    assert pipe.provider.calls == []
+    taken = await pipe.emitter.take.remote(300.0, "")
+
+    assert taken.event_id == receipt.event_id
+    assert (taken.related, taken.is_related_known) == ((), False)
+
+
+async def test_a_fact_is_related_to_what_was_filed_while_it_waited(pipe: Pipe):
+    await pipe.settle()
+    await pipe.emitter.emit.remote("Alice moved to Atlanta", ())
+    pipe.write("wiki/alice.md", "# Alice\n\nAlice lives in Atlanta.\n")
+    await pipe.touched("wiki/alice.md")
+
+    taken = await pipe.emitter.take.remote(300.0, "")
+
+    assert taken.related == ("wiki/alice.md",)
 
 
 @pytest.mark.parametrize("prompt", ["", " \n", "x" * 100_001])

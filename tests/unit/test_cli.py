@@ -165,6 +165,7 @@ EVENT = {
     "source_ids": ["chat-1"],
     "related": ["wiki/a.md"],
     "created_at": 12.5,
+    "is_related_known": True,
 }
 
 
