@@ -37,6 +37,10 @@ if TYPE_CHECKING:
         StatusPayload,
     )
 
+_SIDES = (
+    "Text is how much of the query a section holds; vector is its cosine with the query, and noise"
+    " the cosine it has with unrelated prompts."
+)
 _SNIPPET_CHARACTERS = 300
 _HEADLINES_CHARACTERS = 300
 _MAX_NAMED = 5
@@ -64,7 +68,7 @@ def search_markdown(answer: SearchPayload, *, explain: bool = False) -> str:
         waiting = _count(answer.get("pending", 0), "file")
         lines += ["", f"The index is still being built ({waiting} pending): hits may be missing."]
     if explain:
-        lines += ["", _calibration(answer["threshold"])]
+        lines += ["", _calibration(answer["threshold"]), "", _SIDES]
     for path in paths:
         lines += ["", f"## {_named(path)}"]
         for hit in (hit for hit in hits if hit["path"] == path):
@@ -144,7 +148,10 @@ def _named(path: str) -> str:
 def _calibration(threshold: float | None) -> str:
     if threshold is None:
         return "Scores are not calibrated yet."
-    return f"Calibrated: a level of {threshold:.3f}, noise or less, scores 0.55."
+    return (
+        f"Scores are calibrated: what unrelated prompts reach in this workspace, level"
+        f" {threshold:.3f}, scores at most 0.55."
+    )
 
 
 def _hit_lines(hit: HitPayload, *, explain: bool) -> Iterator[str]:
@@ -155,7 +162,7 @@ def _hit_lines(hit: HitPayload, *, explain: bool) -> Iterator[str]:
     yield f"  `{sanitize_code(hit['headlines'], _HEADLINES_CHARACTERS, in_table=False)}`"
     if explain:
         vector = f"vector {hit['vector_score']:.3f} (noise {hit['noise']:.3f})"
-        yield f"  text {hit['text_score']:.3f}, {vector},"
+        yield f"  text {hit['text_score']:.3f}, {vector}"
         if hit["part"]:
             yield f"  answers: {sanitize_cell(hit['part'], _SNIPPET_CHARACTERS)}"
         yield f"  last modified {hit['last_modified']}"

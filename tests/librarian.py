@@ -30,6 +30,8 @@ class Subject:
     """Of the file that is written if none covers it."""
     opening: str
     """Its heading and its first paragraph."""
+    section: str = "Details"
+    """The heading under which facts are."""
 
 
 @dataclass
@@ -104,7 +106,7 @@ def _filed(subject: Subject, snippet: str, read: Mapping[str, str]) -> Turn:
     """Returns what is done with a fact once every file that may cover it was read."""
     covering = [path for path, text in read.items() if subject.word in text and path != SKILL]
     if not covering:
-        return _writes(subject.path, f"{subject.opening}\n\n## Details\n\n{snippet}\n")
+        return _writes(subject.path, f"{subject.opening}\n\n## {subject.section}\n\n{snippet}\n")
     path, text = covering[0], read[covering[0]]
     if snippet in text:
         return says("noop \u2014 already recorded")

@@ -43,6 +43,7 @@ SUBJECTS = (
         "Lisbon",
         LISBON,
         "# Lisbon warehouse\n\nWarehouse that the company rents in Lisbon.",
+        "Lease",
     ),
     Subject("Osaka", OSAKA, "# Osaka office\n\nOffice of the company in Osaka."),
     Subject("Acme", "wiki/threads/acme-rollout.md", "# Acme rollout\n\nThe rollout at Acme."),

@@ -70,10 +70,13 @@ def test_a_changed_file_a_degraded_search_and_no_hit_are_said():
 def test_explain_shows_both_sides():
     text = search_markdown(answer(hit()), explain=True)
 
-    assert "text 0.500, vector 0.750 (noise 0.200)" in text
+    assert "  text 0.500, vector 0.750 (noise 0.200)\n" in text
     assert "not calibrated yet" in text
     calibrated = search_markdown(answer(hit(), threshold=0.25), explain=True)
-    assert "a level of 0.250" in calibrated
+    assert (
+        "Scores are calibrated: what unrelated prompts reach in this workspace, level 0.250, scores"
+        " at most 0.55.\n"
+    ) in calibrated
     assert "level" not in search_markdown(answer(hit(), threshold=0.25))
 
 
