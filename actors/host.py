@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from actors.loops import call
+from memory.agent_run.endpoints import off_reason
 from memory.clock import SystemClock
 from memory.errors import DaemonError
 from memory.excerpts import read_excerpt
@@ -77,7 +78,12 @@ class ActorAccess:
     async def save(self, content: str, source_ids: tuple[str, ...] = ()) -> SavePayload:
         """Queues a fact; ``source_ids`` name where it came from."""
         receipt = await self._call(lambda: self._system.emitter.emit.remote(content, source_ids))
-        return {"event_id": receipt.event_id, "state": receipt.state}
+        answer: SavePayload = {"event_id": receipt.event_id, "state": receipt.state}
+        problem = off_reason(self._settings)
+        # Without a handler the host files its facts, and nobody needs to be told.
+        if problem is not None and self._settings.memory.save_handler:
+            answer["problem"] = problem
+        return answer
 
     async def _progress(self) -> tuple[bool, int] | None:
         """Returns (ready, files that wait); None while the Chunker restarts."""

@@ -107,6 +107,8 @@ class SavePayload(TypedDict):
     event_id: str
     state: str
     """``queued``, ``already queued`` or ``already saved``."""
+    problem: NotRequired[str]
+    """Why no agent run can file it as the memory is configured; missing if one can."""
 
 
 class EventPayload(TypedDict):

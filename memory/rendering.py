@@ -67,6 +67,8 @@ def search_markdown(answer: SearchPayload, *, explain: bool = False) -> str:
     if not answer.get("ready", True) or answer.get("pending"):
         waiting = _count(answer.get("pending", 0), "file")
         lines += ["", f"The index is still being built ({waiting} pending): hits may be missing."]
+    if not hits:
+        lines += ["", "Nothing was found; try other words, a name or a synonym."]
     if explain:
         lines += ["", _calibration(answer["threshold"]), "", _SIDES]
     for path in paths:

@@ -100,6 +100,19 @@ async def test_a_fact_saved_by_a_tool_waits_with_its_related_files(pipe: Pipe, d
     assert (event.prompt, event.related) == ("Alice moved from Atlanta.", ("wiki/alice.md",))
 
 
+async def test_who_saves_is_told_that_no_model_can_file_it_unless_the_host_does(
+    pipe: Pipe, system: MemorySystem
+):
+    for is_ours, problem in ((True, "no model is configured"), (False, None)):
+        memory = pipe.settings.memory.model_copy(update={"save_handler": is_ours})
+        settings = pipe.settings.model_copy(update={"memory": memory})
+
+        answer = await ActorAccess(system, settings, pipe.root).save(f"fact {is_ours}")
+
+        assert answer["state"] == "queued"
+        assert str(answer.get("problem")).startswith(str(problem))
+
+
 async def test_while_the_index_is_being_built_a_search_says_so(pipe: Pipe, system: MemorySystem):
     gate, real = asyncio.Event(), pipe.worker.embed
 

@@ -64,7 +64,10 @@ def test_hits_are_grouped_by_file_with_score_citation_headlines_and_snippet():
 def test_a_changed_file_a_degraded_search_and_no_hit_are_said():
     assert "(changed since it was indexed)" in search_markdown(answer(hit(fresh=False)))
     assert "no query embedding" in search_markdown(answer(degraded="no query embedding"))
-    assert search_markdown(answer(source="daemon")) == "0 hits in 0 files — source: daemon\n"
+    assert search_markdown(answer(source="daemon")) == (
+        "0 hits in 0 files — source: daemon\n\n"
+        "Nothing was found; try other words, a name or a synonym.\n"
+    )
 
 
 def test_explain_shows_both_sides():
