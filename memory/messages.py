@@ -279,7 +279,9 @@ class IndexStatus:
     model: str = ""
     """That made the vectors."""
     building: IndexStatus | None = None
-    """Of the index of another model that takes over once it is complete; None if there is none."""
+    """Of the index that takes over once it is complete; None if there is none."""
+    rebuild: int = 0
+    """How often every file was embedded anew, see Identity."""
 
 
 @dataclass(frozen=True, slots=True)
