@@ -33,7 +33,7 @@ class Spending:
     @property
     def cost(self) -> float | None:
         """Price of the tokens so far; None without a price."""
-        return self._spent * self._price / _MILLION if self._price is not None else None
+        return price_of(self._spent, self._price)
 
     @property
     def room(self) -> int | None:
@@ -62,3 +62,8 @@ class Spending:
         """Notes that the request, see ``begin``, gave nothing, which costs nothing."""
         self._reserved -= num_tokens
         self.num_failures[kind] += 1
+
+
+def price_of(num_tokens: int, price_per_million: float | None) -> float | None:
+    """Returns what tokens cost; None without a price."""
+    return num_tokens * price_per_million / _MILLION if price_per_million is not None else None
