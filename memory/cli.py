@@ -48,9 +48,10 @@ _COMMANDS = {
     "eval": "measure recall with questions made from the files, or with your own",
     "events": "print the facts that wait for a handler, or acknowledge one",
     "mcp": "serve the tools of an agent over the Model Context Protocol",
+    "save": "hand over a fact that is to be filed, as an agent does",
     "init": "create the configuration and the workspace, keeping what exists",
 }
-_PRINTS_DATA = ("status", "search", "show", "list", "context", "eval", "events")
+_PRINTS_DATA = ("status", "search", "show", "list", "context", "eval", "events", "save")
 _LIVES_LONG = ("events", "mcp")
 
 
@@ -175,6 +176,8 @@ def _add_own(command: argparse.ArgumentParser, name: str) -> None:
         _add_eval(command)
     elif name == "events":
         _add_events(command)
+    elif name == "save":
+        command.add_argument("subject", metavar="TEXT", help="the fact, or - for standard input")
     elif name == "mcp":
         command.add_argument(
             "--http", action="store_true", help="listen on 127.0.0.1 instead of stdin and stdout"
