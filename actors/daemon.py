@@ -1,7 +1,8 @@
 """``python -m actors.daemon``: the foreground process of ``memory start``.
 
 Takes the lock of the data folder, starts Ray, the actors and the control socket, shows progress,
-and ends everything in flow order on SIGINT, SIGTERM, SIGHUP or ``memory stop``.
+and ends everything in flow order on SIGINT, SIGTERM, SIGHUP or ``memory stop``. With ``--rebuild``
+it embeds every file anew and ends by itself.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memory.commands.printing import print_rebuilt
 from memory.config import load
 from memory.data_lock import data_lock
 from memory.embedding_config import configured_model, disabled_reason
@@ -31,6 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m actors.daemon", description=__doc__)
     for name in ("config", "workspace", "data"):
         parser.add_argument(f"--{name}", type=Path, required=True)
+    for name in ("rebuild", "json"):
+        parser.add_argument(f"--{name}", action="store_true")
     options = parser.parse_args(arguments)
     locations = Locations(options.config, options.workspace, options.data)
     os.umask(PRIVATE_UMASK)
@@ -47,7 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             check_readable(locations.data)
             from actors.service import run  # noqa: PLC0415 - imports ray
 
-            return run(settings, locations)
+            if not options.rebuild:
+                return run(settings, locations)
+            return run(settings, locations, report=partial(print_rebuilt, as_json=options.json))
     except (MemoryPluginError, OSError) as error:
         print(f"memory: {_message(error)}", file=sys.stderr)  # noqa: T201 - the daemon's own output
         return 1

@@ -48,7 +48,7 @@ SWITCH_INTERVAL_S = 0.0005
 class IndexKeeper:
     """Holds the FAISS and Whoosh halves of the index as one generation.
 
-    Owns: the MemoryIndex, its snapshot and its journal, and those of another model that is to take
+    Owns: the MemoryIndex, its snapshot and its journal, and those of another one that is to take
     over (see ``succession``); nothing else writes them.
     Survives a crash: every change that was answered, by the snapshot and the journal. Every answer
     carries the ``epoch`` of this process, so that a restart is noticed.
@@ -158,6 +158,15 @@ class IndexKeeper:
             OSError: the disk refused; snapshot and journal stay as they were.
         """
         return self._indexes.save(self._clock.time(), self._save_helper)
+
+    @ray.method(concurrency_group="save")
+    def begin_rebuild(self) -> bool:
+        """Begins to embed every file anew; returns whether, see Succession.begin_rebuild.
+
+        Raises:
+            OSError: the disk refused; nothing was begun.
+        """
+        return self._indexes.begin_rebuild(self._clock.time())
 
     @ray.method(concurrency_group="save")
     def take_over(self, epoch: str, is_urgent: bool) -> bool:  # noqa: FBT001 - Ray passes by position

@@ -182,7 +182,7 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
         name = sanitize_cell(f"{embedding['provider']} / {embedding['model']}")
         yield f"- model: {name}, dimension {embedding['dimension']}"
     if status["building"]:
-        yield f"- being built: {_building(status['building'], status['files'])}"
+        yield f"- being built: {_building(status['building'], status)}"
     if status["state"] != "stopped":
         yield f"- pending: {_count(status['pending'], 'file')}"
         yield f"- embedded since the start: {_count(status['embedded_inputs'], 'text')}"
@@ -239,9 +239,11 @@ def _model_lines(calls: ModelCallsPayload) -> Iterator[str]:
         yield f"- provider takes less than it promises: {texts:,} texts, {tokens:,} tokens at once"
 
 
-def _building(new: BuildingPayload, num_files: int) -> str:
+def _building(new: BuildingPayload, status: StatusPayload) -> str:
     name = sanitize_cell(f"{new['provider']} / {new['model']}")
-    files = f"{new['files']:,} of {_count(max(new['files'], num_files), 'file')}"
+    files = f"{new['files']:,} of {_count(max(new['files'], status['files']), 'file')}"
+    if all(new[key] == status["embedding"][key] for key in ("provider", "model", "dimension")):
+        return f"{name}, {files} embedded anew"
     return f"{name}, dimension {new['dimension']}, {files}; until then searches find words only"
 
 

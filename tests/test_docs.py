@@ -53,6 +53,8 @@ COMMANDS = (
     "eval",
     "events",
     "mcp",
+    "save",
+    "rebuild",
     "init",
 )
 

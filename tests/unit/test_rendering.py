@@ -190,6 +190,16 @@ def test_a_status_tells_how_far_the_index_of_another_model_is():
     ) in status_markdown(status)
 
 
+def test_a_status_tells_how_far_a_rebuild_is_during_which_vectors_are_found():
+    embedding = {"provider": "local", "model": "m", "dimension": 8}
+    building = {**embedding, "files": 412, "chunks": 900}
+    status = blank_status("ready") | {"files": 1200, "building": building, "embedding": embedding}
+
+    text = status_markdown(status)
+
+    assert "- being built: local / m, 412 of 1,200 files embedded anew\n" in text
+
+
 def test_a_stopped_memory_without_an_index_says_so():
     assert status_markdown(blank_status("stopped")) == (
         "memory: stopped\n\n- 0 files, 0 chunks indexed\n- on disk: nothing yet\n"
