@@ -40,6 +40,8 @@ def run(options: Options) -> int:
         print_answer(options, answer, tuple)
     else:
         say(f"{answer['state']} (event {answer['event_id']})")
+        if "problem" in answer:
+            say(f"no agent run files it: {answer['problem']}")
     return 0
 
 

@@ -43,6 +43,15 @@ def test_a_fact_is_queued(daemon, capsys):
     assert daemon.requests == [{"command": "save", "content": "Alice likes tea."}]
 
 
+def test_a_fact_that_no_run_can_file_is_queued_and_says_so(daemon, capsys):
+    daemon.will_answer(RECEIPT | {"problem": "no model is configured"})
+
+    assert main(["save", "Alice likes tea."]) == 0
+    assert capsys.readouterr().out == (
+        "memory: queued (event e1)\nmemory: no agent run files it: no model is configured\n"
+    )
+
+
 @pytest.mark.parametrize("state", ["already queued", "already saved"])
 def test_the_same_text_again_is_an_answer(state, daemon, capsys):
     daemon.will_answer(RECEIPT | {"state": state})
