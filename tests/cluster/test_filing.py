@@ -189,32 +189,43 @@ def test_a_saved_fact_answers_a_question_and_its_correction_extends_the_same_fil
     assert f"created {LISBON}" in printed
 
 
-def test_over_mcp_a_saved_fact_is_found_by_another_wording(filing: Filing) -> None:
+def test_over_mcp_a_saved_fact_is_found_by_another_wording_and_its_correction_extends_it(
+    filing: Filing,
+) -> None:
     """SPEC A7."""
-    fact = "The Osaka office moved to the Umeda Sky Building in May 2026; Kenji is its caretaker."
-
-    saved, found = asyncio.run(
-        _saved_and_found(filing, fact, "who looks after our office in Japan?")
-    )
-
-    assert saved["state"] == "queued"
-    assert found["source"] == "daemon"
-    assert found["hits"][0]["path"] == OSAKA
-    assert filing.result_of(saved["event_id"]) == f"created {OSAKA}"
+    asyncio.run(_filed_over_mcp(filing))
 
 
-async def _saved_and_found(filing: Filing, fact: str, question: str) -> tuple[Any, Any]:
+async def _filed_over_mcp(filing: Filing) -> None:
     home = filing.home
     where = ["--config", str(home.folder / "config.yml"), "--data", str(home.data)]
     server = StdioServerParameters(command=sys.executable, args=["-m", "memory", "mcp", *where])
+    question = "who looks after our office in Japan?"
     async with asyncio.timeout(PATIENCE_S), Client(server) as client:
-        saved = await client.call_tool("memory_save", {"content": fact})
-        while True:
-            found = await client.call_tool("memory_search", {"query": question})
-            hits = found.structured_content["hits"]
-            if hits and hits[0]["path"] == OSAKA:
-                return saved.structured_content, found.structured_content
-            await asyncio.sleep(POLL_S)
+        fact = "The Osaka office moved to the Umeda Sky Building; Kenji is its caretaker."
+        first = await client.call_tool("memory_save", {"content": fact})
+        assert first.structured_content["state"] == "queued"
+        found = await _found_first(client, question, OSAKA, "Kenji")
+        assert found["source"] == "daemon"
+        before = filing.files()
+
+        correction = "Correction: Mariko is the caretaker of the Osaka office now, not Kenji."
+        second = await client.call_tool("memory_save", {"content": correction})
+        await _found_first(client, question, OSAKA, "Mariko")
+
+    assert filing.result_of(first.structured_content["event_id"]) == f"created {OSAKA}"
+    assert filing.result_of(second.structured_content["event_id"]) == f"extended {OSAKA}"
+    assert filing.files() == before
+
+
+async def _found_first(client: Client, query: str, path: str, text: str) -> Any:
+    """Asks until a search lists a file first, with a text in a snippet of its."""
+    while True:
+        found = (await client.call_tool("memory_search", {"query": query})).structured_content
+        hits = found["hits"]
+        if hits and hits[0]["path"] == path and text in hits[0]["snippet"]:
+            return found
+        await asyncio.sleep(POLL_S)
 
 
 @pytest.mark.parametrize(
