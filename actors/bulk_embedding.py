@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from actors.model_calls import ModelCalls
     from memory.clock import Clock
+    from memory.errors import EmbeddingError
     from memory.providers.base import ModelInfo, TokenCounter
     from memory.spending import Spending
 
@@ -97,6 +98,8 @@ class BulkEmbedding:
         self._spreads = not info.limits.max_concurrent
         self._num_slots = info.limits.max_concurrent or num_workers
         self._dim = info.dim
+        self._in_doubt = False
+        """Whether no text got a vector when one was asked for last: then one is tried alone."""
         self._waiting: deque[_Item] = deque()
         self._running: set[asyncio.Task[None]] = set()
         self._alarm: asyncio.Task[None] | None = None
@@ -238,12 +241,14 @@ class BulkEmbedding:
         Raises:
             ProviderUnavailable: or ProviderRejected, some have none yet.
         """
+        if self._in_doubt:
+            await self._take_control_text()
         search, before = RefusalSearch(batch), self.limits.saved()
         while group := search.next_group(self._fitting):
             try:
                 rows = await self._request(group, repeats=len(group) in {1, len(batch)})
             except (InputRejected, BadEmbedding) as error:
-                search.refused(group, error.reason)
+                search.refused(group, error)
                 if isinstance(error, InputRejected) and error.too_large:
                     self._learn(group, before)
             else:
@@ -286,22 +291,35 @@ class BulkEmbedding:
         Raises:
             ProviderUnavailable: the provider.
         """
-        reason = search.last_reason
-        if search.is_hopeless or not (search.has_passed or await self._takes_anything()):
-            reason = f"it takes no text at all: {reason}"
-            self._calls.refuses_everything(reason)
-            raise ProviderUnavailable(self._info.provider, reason)
-        for item, why in search.suspects:
+        if search.is_hopeless:
+            raise self._blamed(search.last_error)
+        if not search.has_passed:
+            await self._take_control_text()
+        for item, error in search.suspects:
             logger.warning(
-                "%s refuses a text, which is not sent again: %s", self._info.provider, why
+                "%s refuses a text, which is not sent again: %s",
+                self._info.provider,
+                error.reason,
             )
-            self.quarantine.put(item.name, why)
-            item.fail(InputRejected(self._info.provider, why))
+            self.quarantine.put(item.name, error.reason)
+            item.fail(InputRejected(self._info.provider, error.reason))
 
-    async def _takes_anything(self) -> bool:
+    async def _take_control_text(self) -> None:
+        """Has a text embedded that any provider takes.
+
+        Raises:
+            ProviderUnavailable: or ProviderRejected, this one gives no vector for it.
+        """
         try:
             rows = await self._calls.documents((CONTROL_TEXT,), self._count(CONTROL_TEXT))
-        except (InputRejected, BadEmbedding):
-            return False
+        except (InputRejected, BadEmbedding) as error:
+            raise self._blamed(error) from None
+        self._in_doubt = False
         self._dim = rows.shape[1]
-        return True
+
+    def _blamed(self, error: EmbeddingError) -> ProviderUnavailable:
+        """Notes that no text at all gets a vector; returns what that is for the texts."""
+        self._in_doubt = True
+        if isinstance(error, BadEmbedding):
+            return self._calls.answers_wrongly(f"every answer is wrong: {error.reason}")
+        return self._calls.refuses_everything(f"it takes no text at all: {error.reason}")

@@ -112,11 +112,27 @@ class ModelCalls:
         """Whether everything waits for the outcome of one request."""
         return self._gate.has_probe
 
-    def refuses_everything(self, reason: str) -> None:
-        """Notes that the provider takes no text at all, so that it is left alone for a while."""
+    def refuses_everything(self, reason: str) -> ProviderUnavailable:
+        """Notes that the provider refuses any text, as one whose model does not exist does.
+
+        Returns:
+            What to tell those who wait: that it is asked again when a person may have acted.
+        """
         ticket = self._gate.begin(self._clock.monotonic())
         if ticket is not None:
             self._reject(ticket, reason)
+        return self._unavailable()
+
+    def answers_wrongly(self, reason: str) -> ProviderUnavailable:
+        """Notes that the provider answers any text wrongly, an outage that ends by itself.
+
+        Returns:
+            What to tell those who wait.
+        """
+        ticket = self._gate.begin(self._clock.monotonic())
+        if ticket is not None:
+            self._fail(ticket, ProviderUnavailable(self._provider, reason))
+        return self._unavailable()
 
     def status(self) -> ModelCallsStatus:
         """Returns the counters."""
