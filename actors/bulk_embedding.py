@@ -18,13 +18,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memory.batching import LearnedLimits, first_request, share
-from memory.errors import BadEmbedding, InputRejected, ProviderRejected, ProviderUnavailable
+from memory.errors import (
+    BadEmbedding,
+    InputRejected,
+    ProviderAwaited,
+    ProviderRejected,
+    ProviderUnavailable,
+)
 from memory.messages import Embedded
 from memory.recent import Recent
 from memory.refusals import RefusalSearch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -49,6 +55,8 @@ class _Item:
     text: str
     num_tokens: int
     is_query: bool
+    failure: str = ""
+    """Why the last request it was part of failed; empty if none has."""
     row: asyncio.Future[NDArray[np.float32]] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -167,7 +175,7 @@ class BulkEmbedding:
         while self._waiting:
             if (error := self._calls.turned_away() or self._over_budget()) is not None:
                 while self._waiting:
-                    self._waiting.popleft().fail(error)
+                    self._turn_away(self._waiting.popleft(), error)
                 return
             if (wait_s := self._calls.wait_s()) > 0:
                 self._pump_in(wait_s)
@@ -176,18 +184,24 @@ class BulkEmbedding:
                 return
             self._start(self._next_batch())
 
+    def _turn_away(self, item: _Item, error: ProviderAwaited) -> None:
+        if item.failure:
+            item.fail(ProviderUnavailable(error.provider, item.failure, error.retry_after_s))
+        else:
+            item.fail(error)
+
     def _has_room(self) -> bool:
         room, first = self._spending.room, self._waiting[0]
         # What is under way may cost less than it reserved.
         is_affordable = room is None or first.num_tokens <= room
         return len(self._running) < self._num_slots and is_affordable
 
-    def _over_budget(self) -> ProviderUnavailable | None:
+    def _over_budget(self) -> ProviderAwaited | None:
         room = self._spending.room
         if room is None or self._running or self._waiting[0].num_tokens <= room:
             return None
         reason = f"token budget of {self._spending.token_budget:,} used up"
-        return ProviderUnavailable(self._info.provider, reason, BUDGET_RETRY_S)
+        return ProviderAwaited(self._info.provider, reason, BUDGET_RETRY_S)
 
     def _pump_in(self, seconds: float) -> None:
         async def alarm() -> None:
@@ -255,7 +269,11 @@ class BulkEmbedding:
                 search.passed()
                 self._settle(group, rows)
         if search.is_hopeless or search.suspects:
-            await self._judge(search)
+            try:
+                await self._judge(search)
+            except (ProviderUnavailable, ProviderRejected) as error:
+                _note_failure(batch, error)
+                raise
 
     async def _request(self, group: Sequence[_Item], *, repeats: bool) -> NDArray[np.float32]:
         num_tokens = sum(item.num_tokens for item in group)
@@ -265,6 +283,11 @@ class BulkEmbedding:
         except BadEmbedding:
             if not repeats:
                 raise
+        except ProviderAwaited:
+            raise
+        except (ProviderUnavailable, ProviderRejected) as error:
+            _note_failure(group, error)
+            raise
         return await self._request(group, repeats=False)
 
     def _fitting(self, group: Sequence[_Item]) -> int:
@@ -323,3 +346,8 @@ class BulkEmbedding:
         if isinstance(error, BadEmbedding):
             return self._calls.answers_wrongly(f"every answer is wrong: {error.reason}")
         return self._calls.refuses_everything(f"it takes no text at all: {error.reason}")
+
+
+def _note_failure(items: Iterable[_Item], error: ProviderUnavailable | ProviderRejected) -> None:
+    for item in items:
+        item.failure = error.reason

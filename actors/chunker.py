@@ -21,9 +21,14 @@ from actors.statuses import ChunkerStatus, FileIndexed
 from actors.succeeding import TakeOver
 from memory.chunk_limits import chunk_limits
 from memory.clock import SystemClock
-from memory.errors import EmbeddingError, ProviderUnavailable, WorkspaceMissing
+from memory.errors import (
+    EmbeddingError,
+    ProviderAwaited,
+    ProviderUnavailable,
+    WorkspaceMissing,
+)
 from memory.globs import Globs
-from memory.path_queue import Lane, PathQueue
+from memory.path_queue import Fault, Lane, PathQueue
 from memory.paths import key
 from memory.reconcile import changes
 from memory.workspace import FileUnsettled, Workspace
@@ -165,6 +170,7 @@ class Chunker:
             workspace_missing=self._workspace_missing,
             ready=self._ready,
             num_pending=self._queue.pending,
+            num_held_up=self._queue.num_held_up,
             num_initial=self._num_initial,
             failed=self._queue.failures(now=self._clock.monotonic(), unix_now=self._clock.time()),
             skipped=tuple(skipped[path] for path in sorted(skipped)),
@@ -235,6 +241,9 @@ class Chunker:
             if work is not None:
                 step = self._indexer.prepare(work.path, work.raw_path)
                 prepared = await self._attempt(work, step)
+                # Texts that were embedded show that the provider works.
+                if prepared and prepared.claimed and self._queue.outage_is_over():
+                    self._work_arrived.set()
         if work is None:
             self._work_arrived.clear()
             await self._clock.wait(self._work_arrived, self._queue.retry_in(now))
@@ -259,21 +268,32 @@ class Chunker:
             self._rescan_wanted.set()  # a scan finds the change once the root is back
         except FileUnsettled as error:
             self._fail(work, stage="read", reason=error.reason)
+        except ProviderUnavailable as error:
+            fault = Fault.UNTRIED if isinstance(error, ProviderAwaited) else Fault.OUTAGE
+            wait_s = error.retry_after_s or 0.0
+            self._fail(work, stage="embed", reason=str(error), retry_after_s=wait_s, fault=fault)
         except EmbeddingError as error:
-            retry_after_s = error.retry_after_s if isinstance(error, ProviderUnavailable) else None
-            self._fail(work, stage="embed", reason=str(error), retry_after_s=retry_after_s or 0.0)
+            self._fail(work, stage="embed", reason=str(error))
         except Exception as error:
             # One odd file must not take the others down with it: it fails and is tried again.
             logger.exception("%s: unexpected error", work.path)
             self._fail(work, stage="apply", reason=type(error).__name__)
         return None
 
-    def _fail(self, work: Work, *, stage: str, reason: str, retry_after_s: float = 0.0) -> None:
+    def _fail(
+        self,
+        work: Work,
+        *,
+        stage: str,
+        reason: str,
+        retry_after_s: float = 0.0,
+        fault: Fault = Fault.OWN,
+    ) -> None:
         # While the provider is away, every file fails for the same reason, which is said once.
         is_news = stage != "embed" or reason != self._embed_failure
-        level = logging.WARNING if is_news else logging.DEBUG
+        level = logging.WARNING if is_news and fault is not Fault.UNTRIED else logging.DEBUG
         logger.log(level, "%s: %s failed: %s", work.path, stage, reason)
-        if stage == "embed":
+        if stage == "embed" and fault is not Fault.UNTRIED:
             self._embed_failure = reason
         self._queue.failed(
             work.path,
@@ -281,6 +301,7 @@ class Chunker:
             reason=reason,
             now=self._clock.monotonic(),
             retry_after_s=retry_after_s,
+            fault=fault,
         )
         self._work_arrived.set()
 

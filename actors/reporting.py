@@ -149,6 +149,7 @@ class Reporter:
                     "reason": failed.reason,
                     "attempts": failed.attempts,
                     "retry_at": failed.retry_at,
+                    "waiting": failed.waits,
                 }
                 for failed in self._chunker.failed
             ]

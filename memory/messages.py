@@ -259,7 +259,9 @@ class FileFailed:
     reason: str
     attempts: int
     retry_at: float
-    """Unix time of the next attempt, seconds."""
+    """Unix time of the next attempt, seconds; sooner if what it waits for works before."""
+    waits: bool = False
+    """Whether it waits for something that does not work for others either."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,7 +186,8 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
     if status["state"] != "stopped":
         yield f"- pending: {_count(status['pending'], 'file')}"
         yield f"- embedded since the start: {_count(status['embedded_inputs'], 'text')}"
-    yield from _model_lines(status["model_calls"])
+    num_waiting = sum(failed["waiting"] for failed in status["failed"])
+    yield from _model_lines(status["model_calls"], num_waiting)
     if status["state"] == "ready":
         yield f"- scores: {'not ' if status['threshold'] is None else ''}calibrated"
     if status["state"] != "starting":
@@ -203,19 +204,22 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
 
 def _failed_lines(files: Sequence[FailedPayload]) -> Iterator[str]:
     """Yields a line a file; of many that fail for one reason, the first few and a count."""
-    alike: dict[tuple[str, str], list[str]] = {}
+    alike: dict[tuple[bool, str, str], list[FailedPayload]] = {}
     for failed in files:
-        alike.setdefault((failed["stage"], failed["reason"]), []).append(failed["path"])
-    for (stage, why), paths in alike.items():
-        reason, named = sanitize_cell(why), paths[:_MAX_NAMED]
-        for path in named:
-            yield f"- failed: {_named(path)} ({stage}): {reason}"
-        if len(paths) > len(named):
-            more = _count(len(paths) - len(named), "more file")
-            yield f"- failed: {more} ({stage}): {reason}"
+        kind = (failed["waiting"], failed["stage"], failed["reason"])
+        alike.setdefault(kind, []).append(failed)
+    for (is_waiting, stage, why), those in alike.items():
+        label, reason = "pending" if is_waiting else "failed", sanitize_cell(why)
+        if is_waiting:
+            reason += f", next attempt at {_time(min(failed['retry_at'] for failed in those))}"
+        names = [_named(failed["path"]) for failed in those[:_MAX_NAMED]]
+        if len(those) > len(names):
+            names.append(_count(len(those) - len(names), "more file"))
+        for name in names:
+            yield f"- {label}: {name} ({stage}): {reason}"
 
 
-def _model_lines(calls: ModelCallsPayload) -> Iterator[str]:
+def _model_lines(calls: ModelCallsPayload, num_waiting: int) -> Iterator[str]:
     """Yields what a provider costs and what is wrong with it, if there is something to say."""
     failed = ", ".join(f"{number:,} {kind}" for kind, number in calls["failures"].items())
     if calls["billed_tokens"] or calls["cost"] is not None or failed:
@@ -227,16 +231,25 @@ def _model_lines(calls: ModelCallsPayload) -> Iterator[str]:
     if calls["token_budget"] is not None:
         yield f"- budget: {calls['token_room'] or 0:,} of {calls['token_budget']:,} tokens left"
     if calls["breaker"] != "closed":
-        reason = sanitize_cell(calls["last_error"])
-        again = "it is asked again"
+        since, again = "", "it is asked again"
+        if calls["breaker_since"] is not None:
+            since = f" since {_time(calls['breaker_since'])}"
         if calls["retry_at"] is not None:
-            again += f" at {iso_time(int(calls['retry_at'] * 1e9))}"
-        yield f"- provider does not work, search has no vectors: {reason}; {again}"
+            again += f" at {_time(calls['retry_at'])}"
+        waiting = f"{_count(num_waiting, 'file')} {'waits' if num_waiting == 1 else 'wait'} for it"
+        yield (
+            f"- provider does not work{since}, {waiting}, search has no vectors:"
+            f" {sanitize_cell(calls['last_error'])}; {again}"
+        )
     if calls["refused_texts"]:
         yield f"- refused by the provider: {_count(calls['refused_texts'], 'text')}"
     if calls["learned_limits"] is not None:
         texts, tokens = calls["learned_limits"]
         yield f"- provider takes less than it promises: {texts:,} texts, {tokens:,} tokens at once"
+
+
+def _time(unix_s: float) -> str:
+    return iso_time(int(unix_s * 1e9))
 
 
 def _building(new: BuildingPayload, status: StatusPayload) -> str:

@@ -103,11 +103,11 @@ class Pipe:
         await self.settle()
 
     async def settle(self) -> None:
-        """Lets the actors work until they have compared disk and index and nothing is pending."""
+        """Lets the actors work until disk and index are compared and nothing can be done now."""
 
         async def idle() -> bool:
             status = await self.chunker.status.remote()
-            return status.num_reconciles > 0 and not status.num_pending
+            return status.num_reconciles > 0 and status.num_pending == status.num_held_up
 
         await self.until(idle)
 
@@ -118,7 +118,8 @@ class Pipe:
 
         async def idle() -> bool:
             status = await self.chunker.status.remote()
-            return status.num_reconciles > before and not status.num_pending
+            is_done = status.num_pending == status.num_held_up
+            return status.num_reconciles > before and is_done
 
         await self.until(idle)
 

@@ -435,7 +435,7 @@ async def test_edits_during_an_outage_are_all_there_afterwards(pipe: Pipe, caplo
     old = (await pipe.keeper.search.remote(*_query("old text"))).hits
     warned = [record for record in caplog.records if "failed: local" in record.getMessage()]
 
-    assert {file.reason for file in failed} == {"local: status 503"}
+    assert {file.reason.removeprefix("waiting for ") for file in failed} == {"local: status 503"}
     assert [hit.snippet for hit in old] == ["The old text."]
     assert (await pipe.pool.status.remote()).num_waiting <= 8
     assert len(warned) == 1
@@ -460,10 +460,59 @@ async def test_a_refused_key_keeps_every_file_waiting_with_the_reason(pipe: Pipe
     await pipe.settle()
 
     status, pool = await pipe.chunker.status.remote(), await pipe.pool.status.remote()
-    assert {file.reason for file in status.failed} == {"local: the key is refused (401)"}
-    assert len(status.failed) == 12
+    reasons = sorted(file.reason for file in status.failed)
+    assert reasons[0] == "local: the key is refused (401)"
+    assert set(reasons[1:]) == {"waiting for local: the key is refused (401)"}
+    assert (len(status.failed), status.num_pending, status.ready) == (12, 12, False)
     assert pool.calls.num_requests == 1
 
 
 def _text_of(pipe: Pipe, words: str) -> str:
     return next(text for text in pipe.worker.model.texts if words in text)
+
+
+async def test_files_that_wait_for_the_provider_say_so_and_are_pending_until_it_works(pipe: Pipe):
+    """SPEC D5: nothing of the first batch is hidden behind ``ready``."""
+    for number in range(60):
+        pipe.write(f"{number}.md", f"# Title {number}\n\nText {number}.\n")
+    pipe.worker.error = ProviderUnavailable("local", "connection refused")
+    await pipe.settle()
+    await pipe.clock.advance(300)
+    await pipe.settle()
+
+    status = await pipe.chunker.status.remote()
+    reasons = {file.reason for file in status.failed}
+    assert not status.ready
+    assert status.num_pending == 60
+    assert reasons <= {"local: connection refused", "waiting for local: connection refused"}
+    assert "waiting for local: connection refused" in reasons
+    assert {file.stage for file in status.failed} == {"embed"}
+
+    pipe.worker.error = None
+    await pipe.clock.advance(130)
+    await pipe.settle()
+    status = await pipe.chunker.status.remote()
+    assert (status.ready, status.num_pending, status.failed) == (True, 0, ())
+
+
+async def test_a_file_whose_own_request_fails_holds_nobody_up(pipe: Pipe):
+    """SPEC D5: a permanently failing file does not keep the memory from being ready."""
+    for number in range(20):
+        pipe.write(f"{number}.md", f"# Title {number}\n\nText {number}.\n")
+    pipe.write("odd.md", "# Odd\n\nOdd text.\n")
+    real = pipe.worker.embed
+
+    def refuse(texts: tuple[str, ...]):
+        if any("Odd text" in text for text in texts):
+            raise ProviderUnavailable("local", "status 500")
+        return real(texts)
+
+    pipe.worker.embed = refuse  # type: ignore[method-assign]
+    for _minute in range(6):
+        await pipe.clock.advance(60)
+        await pipe.settle()
+    (failed,) = (await pipe.chunker.status.remote()).failed
+
+    assert (await pipe.chunker.status.remote()).ready
+    assert (failed.path, failed.reason) == ("odd.md", "local: status 500")
+    assert len(await pipe.paths()) == 20

@@ -97,7 +97,15 @@ def test_nothing_from_a_file_is_live_in_any_answer():
     shown = {"path": evil, "last_modified": "now", "chunks": [chunk(headlines=evil, content=evil)]}
     status = blank_status("ready") | {
         "failed": [
-            {"path": evil, "stage": "read", "reason": evil, "attempts": 1, "retry_at": 0.0},
+            {
+                "path": evil,
+                "stage": "read",
+                "reason": evil,
+                "attempts": 1,
+                "retry_at": 0.0,
+                "waiting": is_waiting,
+            }
+            for is_waiting in (False, True)
         ],
         "skipped": [{"path": evil, "reason": evil}],
     }
@@ -160,7 +168,14 @@ def test_a_status_tells_state_counts_failures_and_actors():
         "embedding": {"provider": "local", "model": "m", "dimension": 384},
         "snapshot_age_s": 7300.0,
         "failed": [
-            {"path": "x.md", "stage": "embed", "reason": "bad", "attempts": 2, "retry_at": 0.0}
+            {
+                "path": "x.md",
+                "stage": "embed",
+                "reason": "bad",
+                "attempts": 2,
+                "retry_at": 0.0,
+                "waiting": False,
+            }
         ],
         "skipped": [{"path": "y.md", "reason": "too large"}],
         "actors": [{"name": "Watcher", "pid": 7, "restarts": 0, "state": "alive"}],
@@ -243,6 +258,7 @@ def test_status_tells_what_the_provider_costs_and_what_is_wrong_with_it():
         "billed_tokens": 2_500_000,
         "cost": 0.05,
         "breaker": "open",
+        "breaker_since": 60.0,
         "last_error": "openai: the key | is refused",
         "refused_texts": 1,
         "learned_limits": (128, 150_000),
@@ -259,8 +275,8 @@ def test_status_tells_what_the_provider_costs_and_what_is_wrong_with_it():
         ),
         "- budget: 500,000 of 3,000,000 tokens left",
         (
-            "- provider does not work, search has no vectors: openai: the key \\| is refused;"
-            " it is asked again"
+            "- provider does not work since 1970-01-01T00:01:00Z, 0 files wait for it, search has"
+            " no vectors: openai: the key \\| is refused; it is asked again"
         ),
         "- refused by the provider: 1 text",
         "- provider takes less than it promises: 128 texts, 150,000 tokens at once",
@@ -269,7 +285,14 @@ def test_status_tells_what_the_provider_costs_and_what_is_wrong_with_it():
 
 def test_of_many_files_that_fail_for_one_reason_a_few_are_named():
     def failed(path, reason):
-        return {"path": path, "stage": "embed", "reason": reason, "attempts": 1, "retry_at": 0.0}
+        return {
+            "path": path,
+            "stage": "embed",
+            "reason": reason,
+            "attempts": 1,
+            "retry_at": 0.0,
+            "waiting": False,
+        }
 
     status = blank_status("ready")
     status["failed"] = [failed(f"{n}.md", "down") for n in range(8)] + [failed("x.md", "bad")]
@@ -311,3 +334,45 @@ def test_a_status_without_saved_facts_does_not_speak_of_them():
     saves = {"queued": 0, "problem": "no model is configured", "failed": [], "results": []}
 
     assert "fact" not in status_markdown(blank_status("ready") | {"saves": saves})
+
+
+def test_files_that_wait_for_a_provider_say_for_what_and_until_when():
+    def held_up(path, retry_at, *, reason="waiting for openai: connection refused", waiting=True):
+        return {
+            "path": path,
+            "stage": "embed",
+            "reason": reason,
+            "attempts": 1,
+            "retry_at": retry_at,
+            "waiting": waiting,
+        }
+
+    status = blank_status("indexing") | {"pending": 3}
+    status["failed"] = [
+        held_up("a.md", 120.0),
+        held_up("b.md", 60.0),
+        held_up("c.md", 60.0, reason="openai: connection refused"),
+        held_up("d.md", 60.0, reason="permission denied", waiting=False),
+    ]
+    status["model_calls"] |= {
+        "breaker": "open",
+        "breaker_since": 0.0,
+        "retry_at": 60.0,
+        "last_error": "openai: connection refused",
+    }
+
+    lines = status_markdown(status).splitlines()
+
+    wait = "waiting for openai: connection refused, next attempt at 1970-01-01T00:01:00Z"
+    own = "openai: connection refused, next attempt at 1970-01-01T00:01:00Z"
+    assert [line for line in lines if ".md" in line] == [
+        f"- pending: `a.md` (embed): {wait}",
+        f"- pending: `b.md` (embed): {wait}",
+        f"- pending: `c.md` (embed): {own}",
+        "- failed: `d.md` (embed): permission denied",
+    ]
+    assert "- pending: 3 files" in lines
+    assert (
+        "- provider does not work since 1970-01-01T00:00:00Z, 3 files wait for it, search has no"
+        " vectors: openai: connection refused; it is asked again at 1970-01-01T00:01:00Z"
+    ) in lines
