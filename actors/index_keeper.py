@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from memory.bulk import FileBatch
     from memory.calibrating import Calibration
     from memory.config import Settings
+    from memory.identity import Identity
     from memory.index_opening import OpenReport
     from memory.messages import (
         ApplyResult,
@@ -117,6 +118,13 @@ class IndexKeeper:
         return self._indexes.search(query, vector)
 
     @ray.method
+    def search_former(
+        self, query: Query, vector: NDArray[np.float32] | None, former: Identity, trouble: str
+    ) -> SearchResult | None:
+        """Returns the best hits of the old index; see Succession.search_former."""
+        return self._indexes.search_former(query, vector, former, trouble)
+
+    @ray.method
     def calibrate(self, vectors: NDArray[np.float32] | None) -> Calibration:
         """Goes one step towards calibrated scores; see MemoryIndex.calibrate.
 
@@ -200,6 +208,11 @@ class IndexKeeper:
     def report(self) -> OpenReport:
         """Returns how the index was opened: what was found, and whether a probe is needed."""
         return self._indexes.report
+
+    @ray.method(concurrency_group="control")
+    def former_identity(self) -> Identity | None:
+        """Returns what the index was made with that answers until another one is complete."""
+        return self._indexes.former
 
     @ray.method(concurrency_group="control")
     def status(self) -> IndexStatus:

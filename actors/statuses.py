@@ -140,6 +140,8 @@ class ProviderStatus:
     num_searches: int
     num_degraded: int
     """Answers that had to do without the query embedding."""
+    former_trouble: str = ""
+    """Why questions to the index of another model have no vector; empty if they have."""
 
 
 @dataclass(frozen=True, slots=True)

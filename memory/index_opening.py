@@ -7,12 +7,19 @@ as an exception (FAULTS 8-13).
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from memory.analysis import Analyzer
 from memory.atomic_file import OsDisk
-from memory.errors import SnapshotCorrupt, SnapshotIncompatible, SnapshotMissing, StoreError
+from memory.errors import (
+    ConfigError,
+    SnapshotCorrupt,
+    SnapshotIncompatible,
+    SnapshotMissing,
+    StoreError,
+)
 from memory.identity import Identity, decide, differences, read_embedding_json
 from memory.index import MemoryIndex
 from memory.index_folders import (
@@ -216,9 +223,14 @@ def _opened(
 
 
 def _model_of(identity: Identity, model: ModelInfo) -> ModelInfo:
-    """Returns what is known of the model of an index; all, if only its dimension is another one."""
-    same = replace(model, dim=identity.dim)
-    return same if not differences(Identity.of(same), identity) else identity.model_of_words()
+    """Returns what is known of the model of an index: all, if it still makes the same vectors."""
+    from memory.embedding_config import model_of_index  # noqa: PLC0415 - listings need no pydantic
+
+    with suppress(ConfigError):
+        for known in (replace(model, dim=0), model_of_index(identity)):
+            if not differences(Identity.of(known), identity):
+                return replace(known, dim=identity.dim)
+    return identity.model_of_words()
 
 
 def _other_reason(current: Identity, new: MemoryIndex) -> str:

@@ -257,7 +257,10 @@ def _building(new: BuildingPayload, status: StatusPayload) -> str:
     files = f"{new['files']:,} of {_count(max(new['files'], status['files']), 'file')}"
     if all(new[key] == status["embedding"][key] for key in ("provider", "model", "dimension")):
         return f"{name}, {files} embedded anew"
-    return f"{name}, dimension {new['dimension']}, {files}; until then searches find words only"
+    told = f"{name}, dimension {new['dimension']}, {files}"
+    if new["words_only"]:
+        told += f"; until then searches find words only: {sanitize_cell(new['words_only'])}"
+    return told
 
 
 def _save_lines(saves: SavesPayload) -> Iterator[str]:

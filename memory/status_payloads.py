@@ -73,6 +73,8 @@ class BuildingPayload(TypedDict):
     files: int
     """Files that it holds already; the one that answers holds ``files`` of the status."""
     chunks: int
+    words_only: str
+    """Why searches find words only until then; empty if the old model gives them vectors."""
 
 
 class ActorPayload(TypedDict):

@@ -1,8 +1,9 @@
 """Which index answers while another one is built, and when does that take over?
 
 Vectors of two models cannot be compared, and to embed every file again takes long (SPEC E5). So two
-indexes are open then: the *old* one answers, by words, and the *newest* takes the changes, until it
-holds what the old one holds. At any other time the newest is the only one.
+indexes are open then: the *old* one answers, by words alone unless its own model can still be
+asked, and the *newest* takes the changes, until it holds what the old one holds. At any other time
+the newest is the only one.
 
 The same is done when somebody wants every file embedded anew by the same model (a *rebuild*). The
 old one then answers as ever, and takes the changes, too.
@@ -123,6 +124,14 @@ class Succession:
         """The index that is searched and listed."""
         return self._now.answering
 
+    @property
+    def former(self) -> Identity | None:
+        """Identity of an old index of another model; None while there is none."""
+        now = self._now
+        if now.old is None or now.is_rebuild:
+            return None
+        return now.old.index.identity
+
     def plan(self, parsed: ParsedFile) -> FileDelta:
         """Returns which chunks of a file the newest index has no vector of."""
         return self._now.newest.index.plan(parsed)
@@ -183,6 +192,23 @@ class Succession:
             reason = "the model answers with another dimension than it did"
             return index.search(query, None, degraded=reason)
         return index.search(query, vector)
+
+    def search_former(
+        self, query: Query, vector: NDArray[np.float32] | None, former: Identity, trouble: str
+    ) -> SearchResult | None:
+        """Returns the best hits of the old index; None if there is none of this model any more.
+
+        Args:
+            query: Text and limit.
+            vector: As for ``search``, made by the model of the old index.
+            former: Its identity, see ``former``.
+            trouble: Why there is no vector.
+        """
+        now = self._now
+        if now.old is None or now.old.index.identity != former:
+            return None
+        degraded = f"{_progress(now.newest, now.old)}; {trouble}"
+        return now.old.index.search(query, vector, degraded=degraded)
 
     def calibrate(self, vectors: NDArray[np.float32] | None) -> Calibration:
         """Goes one step with the newest index; see MemoryIndex.calibrate."""

@@ -19,6 +19,7 @@ from memory.analysis import Analyzer
 from memory.bulk import build_batch
 from memory.config import EmbeddingsSettings, MemorySettings, Settings
 from memory.debounce import Debounce
+from memory.errors import ConfigError
 from memory.messages import FileEvent
 from memory.providers.local import LOCAL_MODELS, MINILM
 from tests.doubles import FakeClock, HashEmbedder
@@ -28,9 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
+    from actors.former_model import Open
     from memory.bulk import FileBatch
+    from memory.config import InferenceSettings
+    from memory.identity import Identity
     from memory.messages import ParsedFile
-    from memory.providers.base import ModelInfo
+    from memory.providers.base import Embedder, ModelInfo
 
 INFO = LOCAL_MODELS[MINILM].info
 RECONCILE_S = 60.0
@@ -140,7 +144,19 @@ class Pipe:
         self.keeper.shell = IndexKeeper(self.settings, self.info, self.data, self.root)
 
 
-def start(root: Path, data: Path, info: ModelInfo, clock: FakeClock, dim: int = 0) -> Pipe:
+def gone(_identity: Identity, _inference: InferenceSettings) -> Embedder:
+    """Opens no model that was configured before."""
+    raise ConfigError("it is not configured any more")
+
+
+def start(
+    root: Path,
+    data: Path,
+    info: ModelInfo,
+    clock: FakeClock,
+    dim: int = 0,
+    open_former: Open = gone,
+) -> Pipe:
     """Returns the actors of a memory whose model is a hash.
 
     Args:
@@ -149,6 +165,7 @@ def start(root: Path, data: Path, info: ModelInfo, clock: FakeClock, dim: int = 
         info: The configured model.
         clock: Of all actors.
         dim: Dimension of the answers; that of the model by default.
+        open_former: Opens the model that was configured before.
     """
     settings = Settings(
         memory=MemorySettings(
@@ -163,7 +180,7 @@ def start(root: Path, data: Path, info: ModelInfo, clock: FakeClock, dim: int = 
     persister = InlineHandle(Persister(data, keeper, Debounce(FLUSH_S, 10 * FLUSH_S), clock))
     options = ChunkerOptions(root, settings.memory, info)
     chunker = InlineHandle(Chunker(options, keeper, pool, persister, clock, builder))
-    provider = InlineHandle(ContextProvider(settings, keeper, pool, clock))
+    provider = InlineHandle(ContextProvider(settings, keeper, pool, clock, open_former))
     emitter = InlineHandle(EventEmitter(data, provider, clock))
     return Pipe(
         root,
@@ -186,7 +203,8 @@ async def stop(pipe: Pipe) -> None:
     """Ends the loops of a memory; the disk is as after a kill."""
     await pipe.chunker.shell.stop()
     pipe.persister.shell._task.cancel()
-    pipe.provider.shell._task.cancel()
+    for task in pipe.provider.shell._tasks:
+        task.cancel()
 
 
 @pytest.fixture

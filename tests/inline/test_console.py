@@ -172,6 +172,7 @@ def test_an_index_of_another_model_that_takes_over_is_one_line():
         "dimension": 8,
         "files": 1,
         "chunks": 2,
+        "words_only": "",
     }
     done = status()
     done["embedding"] = {"provider": "local", "model": "new", "dimension": 8}

@@ -196,13 +196,20 @@ def test_a_status_tells_state_counts_failures_and_actors():
 
 
 def test_a_status_tells_how_far_the_index_of_another_model_is():
-    building = {"provider": "local", "model": "new|", "dimension": 8, "files": 412, "chunks": 900}
+    building = {
+        "provider": "local",
+        "model": "new|",
+        "dimension": 8,
+        "files": 412,
+        "chunks": 900,
+        "words_only": "",
+    }
     status = blank_status("indexing") | {"files": 1200, "building": building}
+    line = "- being built: local / new\\|, dimension 8, 412 of 1,200 files"
 
-    assert (
-        "- being built: local / new\\|, dimension 8, 412 of 1,200 files; until then searches find"
-        " words only\n"
-    ) in status_markdown(status)
+    assert f"{line}\n" in status_markdown(status)
+    building["words_only"] = "no | key"
+    assert f"{line}; until then searches find words only: no \\| key\n" in status_markdown(status)
 
 
 def test_a_status_tells_how_far_a_rebuild_is_during_which_vectors_are_found():
