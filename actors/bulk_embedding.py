@@ -24,6 +24,7 @@ from memory.errors import (
     ProviderAwaited,
     ProviderRejected,
     ProviderUnavailable,
+    TextsUnanswered,
 )
 from memory.messages import Embedded
 from memory.recent import Recent
@@ -107,7 +108,9 @@ class BulkEmbedding:
         self._num_slots = info.limits.max_concurrent or num_workers
         self._dim = info.dim
         self._in_doubt = False
-        """Whether no text got a vector when one was asked for last: then one is tried alone."""
+        """Whether the provider may not work at all: then a text of ours is tried first."""
+        self._vouched = False
+        """Whether that text got a vector, and none of somebody else has since."""
         self._waiting: deque[_Item] = deque()
         self._running: set[asyncio.Task[None]] = set()
         self._alarm: asyncio.Task[None] | None = None
@@ -173,9 +176,12 @@ class BulkEmbedding:
     def _pump(self) -> None:
         """Starts as many requests as may run now; called whenever that may have changed."""
         while self._waiting:
-            if (error := self._calls.turned_away() or self._over_budget()) is not None:
-                while self._waiting:
-                    self._turn_away(self._waiting.popleft(), error)
+            if (error := self._calls.turned_away()) is not None:
+                self._turn_all_away(error)
+                self._in_doubt, self._vouched = True, False
+                return
+            if (error := self._over_budget()) is not None:
+                self._turn_all_away(error)
                 return
             if (wait_s := self._calls.wait_s()) > 0:
                 self._pump_in(wait_s)
@@ -184,11 +190,12 @@ class BulkEmbedding:
                 return
             self._start(self._next_batch())
 
-    def _turn_away(self, item: _Item, error: ProviderAwaited) -> None:
-        if item.failure:
-            item.fail(ProviderUnavailable(error.provider, item.failure, error.retry_after_s))
-        else:
-            item.fail(error)
+    def _turn_all_away(self, error: ProviderAwaited) -> None:
+        own = TextsUnanswered if self._vouched else ProviderUnavailable
+        while self._waiting:
+            item = self._waiting.popleft()
+            is_tried = bool(item.failure)
+            item.fail(own(error.provider, item.failure, error.retry_after_s) if is_tried else error)
 
     def _has_room(self) -> bool:
         room, first = self._spending.room, self._waiting[0]
@@ -300,7 +307,7 @@ class BulkEmbedding:
             self.limits.too_large(len(group), sum(item.num_tokens for item in group))
 
     def _settle(self, group: Sequence[_Item], rows: NDArray[np.float32]) -> None:
-        self._dim = rows.shape[1]
+        self._dim, self._vouched = rows.shape[1], False
         for item, row in zip(group, rows, strict=True):
             if not item.row.done():
                 item.row.set_result(row)
@@ -337,7 +344,7 @@ class BulkEmbedding:
             rows = await self._calls.documents((CONTROL_TEXT,), self._count(CONTROL_TEXT))
         except (InputRejected, BadEmbedding) as error:
             raise self._blamed(error) from None
-        self._in_doubt = False
+        self._in_doubt, self._vouched = False, True
         self._dim = rows.shape[1]
 
     def _blamed(self, error: EmbeddingError) -> ProviderUnavailable:

@@ -25,6 +25,7 @@ from memory.errors import (
     EmbeddingError,
     ProviderAwaited,
     ProviderUnavailable,
+    TextsUnanswered,
     WorkspaceMissing,
 )
 from memory.globs import Globs
@@ -269,8 +270,7 @@ class Chunker:
         except FileUnsettled as error:
             self._fail(work, stage="read", reason=error.reason)
         except ProviderUnavailable as error:
-            fault = Fault.UNTRIED if isinstance(error, ProviderAwaited) else Fault.OUTAGE
-            wait_s = error.retry_after_s or 0.0
+            wait_s, fault = error.retry_after_s or 0.0, _fault(error)
             self._fail(work, stage="embed", reason=str(error), retry_after_s=wait_s, fault=fault)
         except EmbeddingError as error:
             self._fail(work, stage="embed", reason=str(error))
@@ -334,3 +334,13 @@ class Chunker:
     def _note_drained(self) -> None:
         if self._num_reconciles and self._queue.drained:
             self._ready = True
+
+
+def _fault(error: ProviderUnavailable) -> Fault:
+    match error:
+        case ProviderAwaited():
+            return Fault.UNTRIED
+        case TextsUnanswered():
+            return Fault.OWN
+        case _:
+            return Fault.OUTAGE

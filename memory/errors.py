@@ -8,7 +8,8 @@
     ├─ EmbeddingError
     │  ├─ ProviderRejected         no retry: key, quota, model, unsupported provider
     │  ├─ ProviderUnavailable      retry later
-    │  │  └─ ProviderAwaited       nobody has asked it, since it did not work for others
+    │  │  ├─ ProviderAwaited       nobody has asked it, since it did not work for others
+    │  │  └─ TextsUnanswered       it works for others
     │  ├─ InputRejected            these texts, while others may pass: ask for fewer or shorter ones
     │  └─ BadEmbedding             count, shape, value that is not finite, zero vector
     ├─ HandlerUnusable             no event can be handled until a file or the configuration changes
@@ -79,6 +80,10 @@ class ProviderAwaited(ProviderUnavailable):
 
     def __str__(self) -> str:
         return f"waiting for {self.provider}: {self.reason}"
+
+
+class TextsUnanswered(ProviderUnavailable):
+    """The provider fails at these texts, though it took another one just before."""
 
 
 class InputRejected(EmbeddingError):

@@ -58,8 +58,7 @@ class _Failure:
 class PathQueue:
     """Coalesces events into at most one entry a path, and gives a path to one worker at a time.
 
-    A path that fails goes on to be pending as long as an outage is to blame; one that fails again
-    after others have succeeded is itself to blame.
+    A path that failed goes on to be pending while an outage is to blame.
 
     Pure state: ``now`` is monotonic seconds. Memory is bounded by the number of distinct paths. An
     event for a path that is being worked on is kept and comes after ``done`` or ``failed``.
@@ -74,8 +73,6 @@ class PathQueue:
         self._attempts: dict[str, int] = {}
         self._held_up: set[str] = set()
         """Failures that an outage is to blame for."""
-        self._overtaken: set[str] = set()
-        """Paths that failed in an outage and have not succeeded since its end."""
 
     @property
     def pending(self) -> int:
@@ -125,7 +122,6 @@ class PathQueue:
         """Ends the work on a path with success; events that came meanwhile are due now."""
         del self._working[path]
         self._attempts.pop(path, None)
-        self._overtaken.discard(path)
         self._enqueue_touched(path)
 
     def failed(
@@ -157,8 +153,6 @@ class PathQueue:
             return
         ceiling = min(MAX_DELAY_S, BASE_DELAY_S * 2 ** min(attempts - 1, _MAX_DOUBLINGS))
         retry_at = now + max(retry_after_s, self._rng.uniform(0, ceiling))
-        if fault is Fault.OUTAGE and path in self._overtaken:
-            fault = Fault.OWN
         self._failures[path] = _Failure(
             Work(path, work.raw_path, attempts), lane, stage, reason, retry_at, fault
         )
@@ -172,14 +166,10 @@ class PathQueue:
             Whether there are any.
         """
         is_due = False
-        for path in tuple(self._held_up):
+        for path in self._held_up:
             failure = self._failures[path]
             if failure.fault is Fault.UNTRIED:
                 failure.retry_at, is_due = float("-inf"), True
-            else:
-                failure.fault = Fault.OWN
-                self._held_up.remove(path)
-                self._overtaken.add(path)
         return is_due
 
     def failures(self, *, now: float, unix_now: float) -> tuple[FileFailed, ...]:

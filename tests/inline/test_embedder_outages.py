@@ -14,8 +14,10 @@ from memory.errors import (
     BadEmbedding,
     EmbeddingError,
     InputRejected,
+    ProviderAwaited,
     ProviderRejected,
     ProviderUnavailable,
+    TextsUnanswered,
 )
 from memory.provider_gate import MAX_DELAY_S, MAX_FAILURES, REJECTED_DELAY_S
 from memory.providers.base import RequestLimits
@@ -128,6 +130,26 @@ async def test_an_outage_of_an_hour_is_probed_by_one_request_at_a_time():
     assert len(pool.shell._bulk._waiting) == 0
 
 
+async def test_a_text_that_the_provider_fails_at_is_told_from_an_outage():
+    """While others are embedded, what fails again and again does so by itself."""
+    worker = Worker(refuses("odd", DOWN))
+    pool, clock = remote(worker)
+    outcomes = []
+    for _attempt in range(3):
+        task = pool.embed.remote(("odd",))
+        await second_by_second(clock)
+        outcomes += await asyncio.gather(task, return_exceptions=True)
+        await clock.advance(MAX_DELAY_S)
+    worker.rule = lambda _texts: DOWN
+    away = pool.embed.remote(("odd",))
+    await second_by_second(clock)
+
+    assert [type(error) for error in outcomes] == [ProviderUnavailable, *[TextsUnanswered] * 2]
+    assert {str(error) for error in outcomes} == {"far: status 503"}
+    with pytest.raises(ProviderAwaited, match="waiting for far: status 503"):
+        await away
+
+
 async def test_a_question_during_an_outage_fails_at_once():
     worker = Worker(lambda _texts: DOWN)
     pool, clock = remote(worker)
@@ -161,7 +183,7 @@ async def test_what_was_embedded_before_an_outage_is_not_paid_for_again():
     again = await pool.embed.remote(TEXTS[:30])
 
     assert (again.vectors == expected(TEXTS[:30])).all()
-    assert worker.requests == [TEXTS[20:30]]
+    assert worker.requests == [(CONTROL_TEXT,), TEXTS[20:30]]
 
 
 @pytest.mark.parametrize("place", [0, 100, 255])

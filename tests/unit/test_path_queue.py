@@ -241,20 +241,15 @@ def test_at_the_end_of_an_outage_what_was_not_tried_is_due_at_once_and_stays_pen
     assert not queue.outage_is_over()
 
 
-def test_a_path_that_fails_on_after_others_have_succeeded_is_to_blame_itself():
+def test_what_failed_itself_in_an_outage_keeps_its_pause_at_the_end_of_it():
+    """It may be what the provider fails at, and would bring the others to a halt again."""
     queue = new_queue()
-    held_up(queue, "a", Fault.OUTAGE, retry_after_s=0)
-    queue.outage_is_over()
-    assert queue.drained
+    held_up(queue, "a", Fault.OUTAGE, retry_after_s=50)
 
-    queue.take(MAX_DELAY_S)
-    queue.failed("a", stage="embed", reason="away", now=0, fault=Fault.OUTAGE)
-    assert queue.drained
-
-    queue.take(MAX_DELAY_S)
-    queue.done("a")
-    held_up(queue, "a", Fault.OUTAGE)
-    assert not queue.drained
+    assert not queue.outage_is_over()
+    assert queue.take(49) is None
+    assert queue.pending == 1
+    assert queue.take(50).path == "a"
 
 
 def test_an_edit_of_a_path_that_is_held_up_is_counted_once():
