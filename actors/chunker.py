@@ -222,6 +222,8 @@ class Chunker:
             clock=self._clock,
             deadline_s=CALL_DEADLINE_S,
         )
+        if not self._num_reconciles:
+            await self._recall_refused()
         self._skipped_by_scan = scan.skipped
         present = {stamp.path for stamp in scan.files}
         self._refused = {path: file for path, file in self._refused.items() if path in present}
@@ -234,6 +236,14 @@ class Chunker:
         self._last_reconcile_at = self._clock.time()
         self._work_arrived.set()
         self._note_drained()
+
+    async def _recall_refused(self) -> None:
+        """Learns from the index which files have sections that the provider refuses."""
+        files = await call(
+            self._keeper.words_only.remote, clock=self._clock, deadline_s=CALL_DEADLINE_S
+        )
+        for file in files:
+            self._refused.setdefault(file.path, self._indexer.recall(file))
 
     async def _work(self) -> None:
         async with self._slots:

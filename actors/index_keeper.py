@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         ParsedFile,
         Query,
         SearchResult,
+        WordsOnly,
     )
     from memory.providers.base import ModelInfo
     from memory.storage import StorageStatus
@@ -142,6 +143,11 @@ class IndexKeeper:
     def files_to_compare(self) -> tuple[FileSummary, ...]:
         """Returns what is known of every file, for a comparison with the disk."""
         return self._indexes.files_to_compare()
+
+    @ray.method
+    def words_only(self) -> tuple[WordsOnly, ...]:
+        """Returns the files that have chunks without a vector, in the newest index."""
+        return self._indexes.words_only()
 
     @ray.method
     def chunks(self, path: str) -> tuple[FileSummary, tuple[Chunk, ...]] | None:

@@ -14,7 +14,7 @@ from memory.calibrating import Calibration, Calibrator
 from memory.identity import Identity
 from memory.index_search import best_level, find_hits
 from memory.index_state import IndexState
-from memory.messages import ApplyResult, IndexStatus, SearchResult
+from memory.messages import ApplyResult, IndexStatus, SearchResult, WordsOnly
 from memory.records import pack_file
 from memory.row_noise import RowNoise
 from memory.vector_cache import VectorCache
@@ -263,6 +263,18 @@ class MemoryIndex:
             block = self._state.vectors.take(file.rows)
             for chunk, vector in zip(file.packed.all_chunks(), block, strict=True):
                 yield file.path, chunk, vector
+
+    def words_only(self) -> tuple[WordsOnly, ...]:
+        """Returns the files that have chunks without a vector, sorted by path."""
+        zero = self._state.vectors.zero_rows()
+        found = []
+        for file in self._state.table.files() if zero else ():
+            if not zero.isdisjoint(file.rows):
+                chunks = file.packed.all_chunks()
+                pairs = zip(chunks, file.rows, strict=True)
+                hashes = tuple(chunk.content_hash for chunk, row in pairs if row in zero)
+                found.append(WordsOnly(file.path, hashes, len(chunks)))
+        return tuple(found)
 
     def status(self) -> IndexStatus:
         """Returns the counters of the index."""

@@ -162,6 +162,17 @@ class Embedded:
 
 
 @dataclass(frozen=True, slots=True)
+class WordsOnly:
+    """A file of the index with chunks that have no vector, since the provider refused them."""
+
+    path: str
+    hashes: tuple[str, ...]
+    """Content hashes of those chunks, one each."""
+    num_chunks: int
+    """Of the whole file."""
+
+
+@dataclass(frozen=True, slots=True)
 class ApplyResult:
     """Answer of the index to one FileUpdate."""
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         ParsedFile,
         Query,
         SearchResult,
+        WordsOnly,
     )
     from memory.providers.base import ModelInfo
     from memory.storage import StorageStatus
@@ -229,6 +230,10 @@ class Succession:
         known = {file.path for file in files}
         rest = (file for file in now.old.index.files() if file.path not in known)
         return files + tuple(replace(file, mtime_ns=_NEVER) for file in rest)
+
+    def words_only(self) -> tuple[WordsOnly, ...]:
+        """Returns the files of the newest index that have chunks without a vector."""
+        return self._now.newest.index.words_only()
 
     def status(self) -> IndexStatus:
         """Returns the counters of the index that answers, and in them those of the newest one."""

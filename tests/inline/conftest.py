@@ -139,6 +139,14 @@ class Pipe:
     async def paths(self) -> list[str]:
         return [file.path for file in await self.keeper.files.remote()]
 
+    async def restart_chunker(self) -> None:
+        """Replaces the Chunker by a fresh process, which knows nothing."""
+        await self.chunker.shell.stop()
+        options = ChunkerOptions(self.root, self.settings.memory, self.info)
+        self.chunker.shell = Chunker(
+            options, self.keeper, self.pool, self.persister, self.clock, self.builder
+        )
+
     def restart_keeper(self) -> None:
         """Replaces the keeper by a fresh process, as Ray would: it loads what is on disk."""
         self.keeper.shell = IndexKeeper(self.settings, self.info, self.data, self.root)

@@ -421,6 +421,34 @@ async def test_one_section_that_the_provider_refuses_is_found_by_its_words(pipe:
     assert (await pipe.chunker.status.remote()).skipped == ()
 
 
+async def test_a_refused_section_is_told_after_a_restart_of_whoever_was_told(pipe: Pipe):
+    """The index knows it; only the reason is gone."""
+    real = pipe.worker.embed
+
+    def refusing(texts: tuple[str, ...]):
+        if any("zebra" in text for text in texts):
+            raise InputRejected("local", "status 400")
+        return real(texts)
+
+    pipe.worker.embed = refusing  # type: ignore[method-assign]
+    pipe.write("a.md", "# A\n\nAlpha.\n\n## B\n\nA zebra.\n\n## C\n\nGamma.\n")
+    pipe.write("b.md", "# Other\n\nBeta.\n")
+    await pipe.settle()
+    await pipe.restart_chunker()
+    await pipe.settle()
+    told = (await pipe.chunker.status.remote()).skipped
+    pipe.write("a.md", "# A\n\nAlpha.\n\n## B\n\nA zebra.\n")
+    await pipe.touched("a.md")
+    edited = (await pipe.chunker.status.remote()).skipped
+    pipe.write("a.md", "# A\n\nAlpha.\n")
+    await pipe.touched("a.md")
+
+    lost = "sections found by words alone, the provider refuses them: why was not kept"
+    assert [(file.path, file.reason) for file in told] == [("a.md", f"1 of 3 {lost}")]
+    assert [(file.path, file.reason) for file in edited] == [("a.md", f"1 of 2 {lost}")]
+    assert (await pipe.chunker.status.remote()).skipped == ()
+
+
 @pytest.mark.slow
 async def test_edits_during_an_outage_are_all_there_afterwards(pipe: Pipe, caplog):
     """FAULTS 54: old text answers meanwhile, memory is bounded, and the log is short."""
