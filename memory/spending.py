@@ -42,6 +42,15 @@ class Spending:
             return None
         return max(0, self.token_budget - self._spent - self._reserved)
 
+    @property
+    def spent(self) -> int:
+        """Tokens of all requests that were answered."""
+        return self._spent
+
+    def recall(self, num_tokens: int) -> None:
+        """Adds what was spent by somebody whose place this takes."""
+        self._spent += num_tokens
+
     def begin(self, num_tokens: int) -> None:
         """Notes a request that goes out with so many tokens, estimated."""
         self.num_requests += 1
