@@ -1,7 +1,8 @@
 """``python -m actors.daemon``: the foreground process of ``memory start``.
 
 Takes the lock of the data folder, starts Ray, the actors and the control socket, shows progress,
-and ends everything in flow order on SIGINT, SIGTERM, SIGHUP or ``memory stop``.
+and ends everything in flow order on SIGINT, SIGTERM, SIGHUP or ``memory stop``. With ``--rebuild``
+it embeds every file anew and ends by itself.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import argparse
 import contextlib
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from actors.hosting import received_config, tied_to_host
 from memory.collisions import check_owners
+from memory.commands.printing import print_rebuilt
 from memory.config import from_mapping, load
 from memory.data_lock import data_lock
 from memory.embedding_config import configured_model, disabled_reason
@@ -36,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in ("config", "workspace", "data"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--hosted", action="store_true", help="run as the child of a program")
+    for name in ("rebuild", "json"):
+        parser.add_argument(f"--{name}", action="store_true")
     options = parser.parse_args(arguments)
     locations = Locations(options.config, options.workspace, options.data)
     os.umask(PRIVATE_UMASK)
@@ -44,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         with _hosted() if options.hosted else contextlib.nullcontext() as config:
-            code = _run(locations, config)
+            code = _run(locations, config, options)
             return code if options.hosted else min(code, 1)
     except (ConfigError, PackagingError) as error:
         _complain(str(error))
@@ -63,7 +68,9 @@ def _hosted() -> Iterator[dict[str, Any] | None]:
         yield config
 
 
-def _run(locations: Locations, config: Mapping[str, Any] | None) -> int:
+def _run(
+    locations: Locations, config: Mapping[str, Any] | None, options: argparse.Namespace
+) -> int:
     """Runs the daemon if it can run as it is configured: by a file, or by what a host gave."""
     check_owners()
     settings = load(locations.config) if config is None else from_mapping(config, locations.config)
@@ -74,7 +81,9 @@ def _run(locations: Locations, config: Mapping[str, Any] | None) -> int:
         check_readable(locations.data)
         from actors.service import run  # noqa: PLC0415 - imports ray
 
-        return run(settings, locations)
+        if not options.rebuild:
+            return run(settings, locations)
+        return run(settings, locations, report=partial(print_rebuilt, as_json=options.json))
 
 
 def _complain(line: str) -> None:

@@ -48,10 +48,22 @@ _COMMANDS = {
     "eval": "measure recall with questions made from the files, or with your own",
     "events": "print the facts that wait for a handler, or acknowledge one",
     "mcp": "serve the tools of an agent over the Model Context Protocol",
+    "save": "hand over a fact that is to be filed, as an agent does",
+    "rebuild": "embed every file anew, or say what that would cost",
     "init": "create the configuration and the workspace, keeping what exists",
 }
-_PRINTS_DATA = ("status", "search", "show", "list", "context", "eval", "events")
-_LIVES_LONG = ("events", "mcp")
+_PRINTS_DATA = (
+    "status",
+    "search",
+    "show",
+    "list",
+    "context",
+    "eval",
+    "events",
+    "save",
+    "rebuild",
+)
+_LIVES_LONG = ("events", "mcp", "rebuild")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -134,6 +146,7 @@ def _options(parsed: argparse.Namespace) -> Options:
         visibility_s=getattr(parsed, "visibility_s", None),
         http=getattr(parsed, "http", False),
         port=getattr(parsed, "port", None),
+        dry_run=getattr(parsed, "dry_run", False),
     )
 
 
@@ -175,6 +188,12 @@ def _add_own(command: argparse.ArgumentParser, name: str) -> None:
         _add_eval(command)
     elif name == "events":
         _add_events(command)
+    elif name == "save":
+        command.add_argument("subject", metavar="TEXT", help="the fact, or - for standard input")
+    elif name == "rebuild":
+        command.add_argument(
+            "--dry-run", action="store_true", help="only say what it would cost; changes nothing"
+        )
     elif name == "mcp":
         command.add_argument(
             "--http", action="store_true", help="listen on 127.0.0.1 instead of stdin and stdout"

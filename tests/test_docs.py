@@ -56,6 +56,8 @@ COMMANDS = (
     "eval",
     "events",
     "mcp",
+    "save",
+    "rebuild",
     "init",
 )
 

@@ -31,7 +31,7 @@ class Options:
     now_s: float
     """Unix time of the call, seconds."""
     subject: str
-    """Query, path or prompt."""
+    """Query, path, prompt or fact."""
     limit: int | None
     explain: bool
     queries: str | None
@@ -45,6 +45,7 @@ class Options:
     """``--visibility``, seconds."""
     http: bool
     port: int | None
+    dry_run: bool
 
     def settings(self) -> Settings:
         """Reads the configuration; without a file everything has its default.
