@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from actors.host import CALL_DEADLINE_S, ActorAccess, ActorEvents
 from actors.loops import call
+from actors.rebuilding import begin, is_complete
 from memory.clock import SystemClock
 from memory.errors import DaemonError
 from memory.events import VISIBILITY_S
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         EventPayload,
         ExcerptPayload,
         ListItem,
+        RebuildBegunPayload,
         SavePayload,
         SearchPayload,
         ShowPayload,
@@ -58,6 +60,8 @@ class Answers:
             "events": self._waiting,
             "take": self._take,
             "acknowledge": self._acknowledge,
+            "rebuild": self._rebuild,
+            "is_rebuilt": self._is_rebuilt,
         }
 
     async def _search(self, request: Mapping[str, Any]) -> SearchPayload:
@@ -112,6 +116,12 @@ class Answers:
 
     async def _acknowledge(self, request: Mapping[str, Any]) -> dict[str, bool]:
         return {"acknowledged": await self._events.acknowledge(str(request["event_id"]))}
+
+    async def _rebuild(self, _request: Mapping[str, Any]) -> RebuildBegunPayload:
+        return await begin(self._system, self._clock)
+
+    async def _is_rebuilt(self, request: Mapping[str, Any]) -> bool:
+        return await is_complete(self._system, int(request["rebuild"]), self._clock)
 
     async def _call(self, attempt: Callable[[], Awaitable[T]]) -> T:
         return await call(attempt, clock=self._clock, deadline_s=CALL_DEADLINE_S)

@@ -18,18 +18,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memory.batching import LearnedLimits, first_request, share
-from memory.errors import BadEmbedding, InputRejected, ProviderRejected, ProviderUnavailable
+from memory.errors import (
+    BadEmbedding,
+    InputRejected,
+    ProviderAwaited,
+    ProviderRejected,
+    ProviderUnavailable,
+    TextsUnanswered,
+)
 from memory.messages import Embedded
 from memory.recent import Recent
 from memory.refusals import RefusalSearch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from actors.model_calls import ModelCalls
     from memory.clock import Clock
+    from memory.errors import EmbeddingError
     from memory.providers.base import ModelInfo, TokenCounter
     from memory.spending import Spending
 
@@ -48,6 +56,8 @@ class _Item:
     text: str
     num_tokens: int
     is_query: bool
+    failure: str = ""
+    """Why the last request it was part of failed; empty if none has."""
     row: asyncio.Future[NDArray[np.float32]] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -97,6 +107,10 @@ class BulkEmbedding:
         self._spreads = not info.limits.max_concurrent
         self._num_slots = info.limits.max_concurrent or num_workers
         self._dim = info.dim
+        self._in_doubt = False
+        """Whether the provider may not work at all: then a text of ours is tried first."""
+        self._vouched = False
+        """Whether that text got a vector, and none of somebody else has since."""
         self._waiting: deque[_Item] = deque()
         self._running: set[asyncio.Task[None]] = set()
         self._alarm: asyncio.Task[None] | None = None
@@ -162,9 +176,12 @@ class BulkEmbedding:
     def _pump(self) -> None:
         """Starts as many requests as may run now; called whenever that may have changed."""
         while self._waiting:
-            if (error := self._calls.turned_away() or self._over_budget()) is not None:
-                while self._waiting:
-                    self._waiting.popleft().fail(error)
+            if (error := self._calls.turned_away()) is not None:
+                self._turn_all_away(error)
+                self._in_doubt, self._vouched = True, False
+                return
+            if (error := self._over_budget()) is not None:
+                self._turn_all_away(error)
                 return
             if (wait_s := self._calls.wait_s()) > 0:
                 self._pump_in(wait_s)
@@ -173,18 +190,25 @@ class BulkEmbedding:
                 return
             self._start(self._next_batch())
 
+    def _turn_all_away(self, error: ProviderAwaited) -> None:
+        own = TextsUnanswered if self._vouched else ProviderUnavailable
+        while self._waiting:
+            item = self._waiting.popleft()
+            is_tried = bool(item.failure)
+            item.fail(own(error.provider, item.failure, error.retry_after_s) if is_tried else error)
+
     def _has_room(self) -> bool:
         room, first = self._spending.room, self._waiting[0]
         # What is under way may cost less than it reserved.
         is_affordable = room is None or first.num_tokens <= room
         return len(self._running) < self._num_slots and is_affordable
 
-    def _over_budget(self) -> ProviderUnavailable | None:
+    def _over_budget(self) -> ProviderAwaited | None:
         room = self._spending.room
         if room is None or self._running or self._waiting[0].num_tokens <= room:
             return None
         reason = f"token budget of {self._spending.token_budget:,} used up"
-        return ProviderUnavailable(self._info.provider, reason, BUDGET_RETRY_S)
+        return ProviderAwaited(self._info.provider, reason, BUDGET_RETRY_S)
 
     def _pump_in(self, seconds: float) -> None:
         async def alarm() -> None:
@@ -238,19 +262,25 @@ class BulkEmbedding:
         Raises:
             ProviderUnavailable: or ProviderRejected, some have none yet.
         """
+        if self._in_doubt:
+            await self._take_control_text()
         search, before = RefusalSearch(batch), self.limits.saved()
         while group := search.next_group(self._fitting):
             try:
                 rows = await self._request(group, repeats=len(group) in {1, len(batch)})
             except (InputRejected, BadEmbedding) as error:
-                search.refused(group, error.reason)
+                search.refused(group, error)
                 if isinstance(error, InputRejected) and error.too_large:
                     self._learn(group, before)
             else:
                 search.passed()
                 self._settle(group, rows)
         if search.is_hopeless or search.suspects:
-            await self._judge(search)
+            try:
+                await self._judge(search)
+            except (ProviderUnavailable, ProviderRejected) as error:
+                _note_failure(batch, error)
+                raise
 
     async def _request(self, group: Sequence[_Item], *, repeats: bool) -> NDArray[np.float32]:
         num_tokens = sum(item.num_tokens for item in group)
@@ -260,6 +290,11 @@ class BulkEmbedding:
         except BadEmbedding:
             if not repeats:
                 raise
+        except ProviderAwaited:
+            raise
+        except (ProviderUnavailable, ProviderRejected) as error:
+            _note_failure(group, error)
+            raise
         return await self._request(group, repeats=False)
 
     def _fitting(self, group: Sequence[_Item]) -> int:
@@ -272,7 +307,7 @@ class BulkEmbedding:
             self.limits.too_large(len(group), sum(item.num_tokens for item in group))
 
     def _settle(self, group: Sequence[_Item], rows: NDArray[np.float32]) -> None:
-        self._dim = rows.shape[1]
+        self._dim, self._vouched = rows.shape[1], False
         for item, row in zip(group, rows, strict=True):
             if not item.row.done():
                 item.row.set_result(row)
@@ -286,22 +321,40 @@ class BulkEmbedding:
         Raises:
             ProviderUnavailable: the provider.
         """
-        reason = search.last_reason
-        if search.is_hopeless or not (search.has_passed or await self._takes_anything()):
-            reason = f"it takes no text at all: {reason}"
-            self._calls.refuses_everything(reason)
-            raise ProviderUnavailable(self._info.provider, reason)
-        for item, why in search.suspects:
+        if search.is_hopeless:
+            raise self._blamed(search.last_error)
+        if not search.has_passed:
+            await self._take_control_text()
+        for item, error in search.suspects:
             logger.warning(
-                "%s refuses a text, which is not sent again: %s", self._info.provider, why
+                "%s refuses a text, which is not sent again: %s",
+                self._info.provider,
+                error.reason,
             )
-            self.quarantine.put(item.name, why)
-            item.fail(InputRejected(self._info.provider, why))
+            self.quarantine.put(item.name, error.reason)
+            item.fail(InputRejected(self._info.provider, error.reason))
 
-    async def _takes_anything(self) -> bool:
+    async def _take_control_text(self) -> None:
+        """Has a text embedded that any provider takes.
+
+        Raises:
+            ProviderUnavailable: or ProviderRejected, this one gives no vector for it.
+        """
         try:
             rows = await self._calls.documents((CONTROL_TEXT,), self._count(CONTROL_TEXT))
-        except (InputRejected, BadEmbedding):
-            return False
+        except (InputRejected, BadEmbedding) as error:
+            raise self._blamed(error) from None
+        self._in_doubt, self._vouched = False, True
         self._dim = rows.shape[1]
-        return True
+
+    def _blamed(self, error: EmbeddingError) -> ProviderUnavailable:
+        """Notes that no text at all gets a vector; returns what that is for the texts."""
+        self._in_doubt = True
+        if isinstance(error, BadEmbedding):
+            return self._calls.answers_wrongly(f"every answer is wrong: {error.reason}")
+        return self._calls.refuses_everything(f"it takes no text at all: {error.reason}")
+
+
+def _note_failure(items: Iterable[_Item], error: ProviderUnavailable | ProviderRejected) -> None:
+    for item in items:
+        item.failure = error.reason

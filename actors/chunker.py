@@ -21,9 +21,15 @@ from actors.statuses import ChunkerStatus, FileIndexed
 from actors.succeeding import TakeOver
 from memory.chunk_limits import chunk_limits
 from memory.clock import SystemClock
-from memory.errors import EmbeddingError, ProviderUnavailable, WorkspaceMissing
+from memory.errors import (
+    EmbeddingError,
+    ProviderAwaited,
+    ProviderUnavailable,
+    TextsUnanswered,
+    WorkspaceMissing,
+)
 from memory.globs import Globs
-from memory.path_queue import Lane, PathQueue
+from memory.path_queue import Fault, Lane, PathQueue
 from memory.paths import key
 from memory.reconcile import changes
 from memory.workspace import FileUnsettled, Workspace
@@ -165,6 +171,7 @@ class Chunker:
             workspace_missing=self._workspace_missing,
             ready=self._ready,
             num_pending=self._queue.pending,
+            num_held_up=self._queue.num_held_up,
             num_initial=self._num_initial,
             failed=self._queue.failures(now=self._clock.monotonic(), unix_now=self._clock.time()),
             skipped=tuple(skipped[path] for path in sorted(skipped)),
@@ -215,6 +222,8 @@ class Chunker:
             clock=self._clock,
             deadline_s=CALL_DEADLINE_S,
         )
+        if not self._num_reconciles:
+            await self._recall_refused()
         self._skipped_by_scan = scan.skipped
         present = {stamp.path for stamp in scan.files}
         self._refused = {path: file for path, file in self._refused.items() if path in present}
@@ -228,6 +237,14 @@ class Chunker:
         self._work_arrived.set()
         self._note_drained()
 
+    async def _recall_refused(self) -> None:
+        """Learns from the index which files have sections that the provider refuses."""
+        files = await call(
+            self._keeper.words_only.remote, clock=self._clock, deadline_s=CALL_DEADLINE_S
+        )
+        for file in files:
+            self._refused.setdefault(file.path, self._indexer.recall(file))
+
     async def _work(self) -> None:
         async with self._slots:
             now = self._clock.monotonic()
@@ -235,6 +252,9 @@ class Chunker:
             if work is not None:
                 step = self._indexer.prepare(work.path, work.raw_path)
                 prepared = await self._attempt(work, step)
+                # Texts that were embedded show that the provider works.
+                if prepared and prepared.claimed and self._queue.outage_is_over():
+                    self._work_arrived.set()
         if work is None:
             self._work_arrived.clear()
             await self._clock.wait(self._work_arrived, self._queue.retry_in(now))
@@ -259,21 +279,31 @@ class Chunker:
             self._rescan_wanted.set()  # a scan finds the change once the root is back
         except FileUnsettled as error:
             self._fail(work, stage="read", reason=error.reason)
+        except ProviderUnavailable as error:
+            wait_s, fault = error.retry_after_s or 0.0, _fault(error)
+            self._fail(work, stage="embed", reason=str(error), retry_after_s=wait_s, fault=fault)
         except EmbeddingError as error:
-            retry_after_s = error.retry_after_s if isinstance(error, ProviderUnavailable) else None
-            self._fail(work, stage="embed", reason=str(error), retry_after_s=retry_after_s or 0.0)
+            self._fail(work, stage="embed", reason=str(error))
         except Exception as error:
             # One odd file must not take the others down with it: it fails and is tried again.
             logger.exception("%s: unexpected error", work.path)
             self._fail(work, stage="apply", reason=type(error).__name__)
         return None
 
-    def _fail(self, work: Work, *, stage: str, reason: str, retry_after_s: float = 0.0) -> None:
+    def _fail(
+        self,
+        work: Work,
+        *,
+        stage: str,
+        reason: str,
+        retry_after_s: float = 0.0,
+        fault: Fault = Fault.OWN,
+    ) -> None:
         # While the provider is away, every file fails for the same reason, which is said once.
         is_news = stage != "embed" or reason != self._embed_failure
-        level = logging.WARNING if is_news else logging.DEBUG
+        level = logging.WARNING if is_news and fault is not Fault.UNTRIED else logging.DEBUG
         logger.log(level, "%s: %s failed: %s", work.path, stage, reason)
-        if stage == "embed":
+        if stage == "embed" and fault is not Fault.UNTRIED:
             self._embed_failure = reason
         self._queue.failed(
             work.path,
@@ -281,6 +311,7 @@ class Chunker:
             reason=reason,
             now=self._clock.monotonic(),
             retry_after_s=retry_after_s,
+            fault=fault,
         )
         self._work_arrived.set()
 
@@ -313,3 +344,13 @@ class Chunker:
     def _note_drained(self) -> None:
         if self._num_reconciles and self._queue.drained:
             self._ready = True
+
+
+def _fault(error: ProviderUnavailable) -> Fault:
+    match error:
+        case ProviderAwaited():
+            return Fault.UNTRIED
+        case TextsUnanswered():
+            return Fault.OWN
+        case _:
+            return Fault.OUTAGE

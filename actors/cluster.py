@@ -7,25 +7,32 @@ are removed. ``ray stop`` is never used: it would end every Ray of the machine.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 import stat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import ray
 
 from actors.logs import RAY_LOG_NAME
 from memory.errors import DaemonError, StoreError
 from memory.private_folder import data_key, private_folder
+from memory.processes import below, end, writing_below
+from memory.sweeper import sweeping
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from actors.ray_config import RayConfig
+    from memory.processes import Process
 
 MIB = 1024 * 1024
 LOGGING_HOOK = "actors.logs.configure"
 LOCAL_ADDRESS = "local"
+VITAL = ("gcs_server", "raylet")
+"""Programs without which Ray does not work."""
 
 
 def namespace_of(config: RayConfig, data: Path) -> str:
@@ -84,9 +91,14 @@ def start_cluster(config: RayConfig, data: Path) -> None:
         ) from error
 
 
-def _private_options(config: RayConfig, data: Path) -> dict[str, Any]:
+def _ray_folder(data: Path) -> Path:
     # Ray opens its own folder to everybody, so that one lies inside ours.
-    folder = runtime_folder(data) / "ray"
+    return runtime_folder(data) / "ray"
+
+
+def _private_options(config: RayConfig, data: Path) -> dict[str, Any]:
+    folder = _ray_folder(data)
+    end(writing_below(folder.resolve()))  # what a daemon left that was killed
     remove_old_sessions(folder)
     return {
         "include_dashboard": config.dashboard.enabled,
@@ -107,3 +119,32 @@ def remove_old_sessions(folder: Path) -> None:
 def stop_cluster() -> None:
     """Leaves the cluster; a private one ends with all its processes."""
     ray.shutdown()
+
+
+@contextlib.contextmanager
+def nothing_left(config: RayConfig, data: Path) -> Iterator[None]:
+    """Has every process of a private Ray ended after the block, even by a kill of this one."""
+    if config.cluster.address != LOCAL_ADDRESS:
+        yield
+        return
+    with sweeping(_ray_folder(data)):
+        yield
+
+
+def vital_processes() -> tuple[Process, ...]:
+    """Returns those processes of a private Ray without which it does not work."""
+    ours = os.getpid()
+    return tuple(
+        process for process in below(ours) if process.parent == ours and process.name in VITAL
+    )
+
+
+def leave_at_once(code: int) -> NoReturn:
+    """Ends this process and Ray's below it, without a word to a Ray that has died.
+
+    Ray would wait a minute for its dead part, and then end this process from C++.
+    """
+    ours = os.getsid(0)
+    end(process for process in below(os.getpid()) if process.session == ours)
+    logging.shutdown()
+    os._exit(code)

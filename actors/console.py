@@ -40,7 +40,7 @@ class Console:
         self._failing: set[tuple[str, str]] = set()
         self._is_missing = False
         self._disk_error = ""
-        self._is_building = False
+        self._is_building = self._is_away = False
         self._told_facts: set[tuple[str, object]] = set()
         self._facts_wait_for = ""
 
@@ -85,7 +85,11 @@ class Console:
 
         And that the index of another model has taken over.
         """
-        failing = {(failed["path"], failed["reason"]) for failed in status["failed"]}
+        failing = {
+            (failed["path"], failed["reason"])
+            for failed in status["failed"]
+            if not failed["waiting"]
+        }
         for path, reason in sorted(failing - self._failing):
             self.say(f"{sanitize_path(path)} failed and is tried again: {reason}")
         # A file that is tried again right now is not listed as failing, but no news either.
@@ -97,6 +101,7 @@ class Console:
         self._is_missing = is_missing
         if status["state"] != "starting":
             self._note_building(status)
+            self._note_provider(status)
         error = status["disk_error"]
         if error != self._disk_error:
             self.say(f"{error}; it is tried again" if error else "the disk takes the index again")
@@ -107,6 +112,20 @@ class Console:
             name = "{provider} / {model}".format_map(status["embedding"])
             self.say(f"the index of {name} is complete and answers now")
         self._is_building = status["building"] is not None
+
+    def _note_provider(self, status: StatusPayload) -> None:
+        """Prints once that the provider does not work, whatever the number of files it holds up."""
+        calls = status["model_calls"]
+        is_away = calls["breaker"] != "closed"
+        if is_away and not self._is_away:
+            waiting = _count(sum(failed["waiting"] for failed in status["failed"]), "file")
+            self.say(
+                f"{calls['last_error']}; pending until it works again: {waiting}; search goes on"
+                " without vectors"
+            )
+        elif self._is_away and not is_away:
+            self.say("the provider of the embeddings works again")
+        self._is_away = is_away
 
     def facts(self, saves: SavesPayload, since: float) -> None:
         """Prints once each: what became of a saved fact, why one failed, what all wait for.

@@ -11,6 +11,7 @@ import ray
 from ray.exceptions import RayActorError
 
 from actors.calibrating import CalibrationLoop
+from actors.former_model import FormerModel, open_model_of
 from actors.loops import answer, call, run_forever, spawn
 from actors.statuses import ProviderStatus
 from memory.clock import SystemClock
@@ -20,14 +21,18 @@ from memory.messages import ContextSection, Query, SearchResult
 from memory.prompt_parts import in_parts
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     import numpy as np
     from numpy.typing import NDArray
     from ray.actor import ActorProxy
 
     from actors.embedder_pool import EmbedderPool
+    from actors.former_model import Open
     from actors.index_keeper import IndexKeeper
     from memory.clock import Clock
     from memory.config import Settings
+    from memory.identity import Identity
 
 logger = logging.getLogger(__name__)
 
@@ -40,9 +45,10 @@ KEEPER_DEADLINE_S = 10.0
 class ContextProvider:
     """Turns a prompt into the ``# Memories`` section, and a search into hits.
 
-    It also has the scores calibrated, see ``calibrating``.
+    It also has the scores calibrated, see ``calibrating``, and gives questions a vector while the
+    index of another model answers, see ``former_model``.
 
-    Owns: counters only.
+    Owns: counters, and the model of an index that is about to be replaced.
     Survives a crash: nothing is needed; the caller asks again.
     Ordering: none; up to ``max_concurrency`` answers at once.
     Called by: the composition root and every holder of its handle. Calls: EmbedderPool,
@@ -55,6 +61,7 @@ class ContextProvider:
         keeper: ActorProxy[IndexKeeper],
         pool: ActorProxy[EmbedderPool],
         clock: Clock | None = None,
+        open_model: Open = open_model_of,
     ) -> None:
         self._settings = settings
         self._keeper = keeper
@@ -62,7 +69,11 @@ class ContextProvider:
         self._clock = clock or SystemClock()
         self._num_sections = self._num_searches = self._num_degraded = 0
         calibration = CalibrationLoop(keeper, pool, self._clock)
-        self._task = spawn("calibration", run_forever(calibration.step, clock=self._clock))
+        self._former = FormerModel(settings.inference, keeper, self._clock, open_model)
+        self._tasks = (
+            spawn("calibration", run_forever(calibration.step, clock=self._clock)),
+            spawn("former model", run_forever(self._former.step, clock=self._clock)),
+        )
 
     def __repr__(self) -> str:
         return "ContextProvider"
@@ -104,6 +115,7 @@ class ContextProvider:
             num_sections=self._num_sections,
             num_searches=self._num_searches,
             num_degraded=self._num_degraded,
+            former_trouble=self._former.trouble,
         )
 
     @ray.method
@@ -113,22 +125,47 @@ class ContextProvider:
 
     async def _search(self, query: Query) -> SearchResult:
         query = in_parts(query, self._settings.memory.scoring)
-        vectors = await self._query_vectors(query)
+        former = self._former.identity
+        if former is not None:
+            found = await self._search_former(query, former)
+            if found is not None:
+                return found
+            self._former.forget()
+        vectors, _trouble = await self._vectors(query, self._of_pool)
         return await call(
             lambda: self._keeper.search.remote(query, vectors),
             clock=self._clock,
             deadline_s=KEEPER_DEADLINE_S,
         )
 
-    async def _query_vectors(self, query: Query) -> NDArray[np.float32] | None:
+    async def _search_former(self, query: Query, former: Identity) -> SearchResult | None:
+        vectors, trouble = await self._vectors(query, self._of_former)
+        return await call(
+            lambda: self._keeper.search_former.remote(query, vectors, former, trouble),
+            clock=self._clock,
+            deadline_s=KEEPER_DEADLINE_S,
+        )
+
+    async def _of_pool(self, query: Query) -> NDArray[np.float32]:
+        if query.parts:
+            return await answer(self._pool.embed_parts.remote(query.parts))
+        return await answer(self._pool.embed_query.remote(query.text))
+
+    async def _of_former(self, query: Query) -> NDArray[np.float32]:
+        rows = await self._former.vectors(query.texts)
+        vector: NDArray[np.float32] = rows if query.parts else rows[0]
+        return vector
+
+    async def _vectors(
+        self, query: Query, embed: Callable[[Query], Awaitable[NDArray[np.float32]]]
+    ) -> tuple[NDArray[np.float32] | None, str]:
+        """Returns the vector of a query, or those of its parts, or why there is none."""
         if not query.text.strip():
-            return None
+            return None, "the query is blank"
         try:
             async with asyncio.timeout(EMBED_DEADLINE_S):
-                if query.parts:
-                    return await answer(self._pool.embed_parts.remote(query.parts))
-                return await answer(self._pool.embed_query.remote(query.text))
+                return await embed(query), ""
         except (EmbeddingError, RayActorError, TimeoutError) as error:
             logger.warning("no query embedding: %s", type(error).__name__)
             self._num_degraded += 1
-            return None
+            return None, str(error) or "no answer in time"

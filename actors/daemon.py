@@ -1,26 +1,33 @@
 """``python -m actors.daemon``: the foreground process of ``memory start``.
 
 Takes the lock of the data folder, starts Ray, the actors and the control socket, shows progress,
-and ends everything in flow order on SIGINT, SIGTERM, SIGHUP or ``memory stop``.
+and ends everything in flow order on SIGINT, SIGTERM, SIGHUP or ``memory stop``. With ``--rebuild``
+it embeds every file anew and ends by itself.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from memory.config import load
+from actors.hosting import received_config, tied_to_host
+from memory.collisions import check_owners
+from memory.commands.printing import print_rebuilt
+from memory.config import from_mapping, load
 from memory.data_lock import data_lock
 from memory.embedding_config import configured_model, disabled_reason
-from memory.errors import MemoryPluginError
+from memory.errors import ConfigError, MemoryPluginError, PackagingError
 from memory.locations import Locations
 from memory.recovery import check_readable
+from memory.supervision import UNUSABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 PRIVATE_UMASK = 0o077
 INTERRUPTED = 130
@@ -31,6 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m actors.daemon", description=__doc__)
     for name in ("config", "workspace", "data"):
         parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--hosted", action="store_true", help="run as the child of a program")
+    for name in ("rebuild", "json"):
+        parser.add_argument(f"--{name}", action="store_true")
     options = parser.parse_args(arguments)
     locations = Locations(options.config, options.workspace, options.data)
     os.umask(PRIVATE_UMASK)
@@ -38,21 +48,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
-        settings = load(locations.config)
-        if (reason := disabled_reason(settings)) is not None:
-            print(reason, file=sys.stderr)  # noqa: T201 - the daemon's own output
-            return 1
-        configured_model(settings)  # refuses before Ray starts
-        with data_lock(locations.data):
-            check_readable(locations.data)
-            from actors.service import run  # noqa: PLC0415 - imports ray
-
-            return run(settings, locations)
+        with _hosted() if options.hosted else contextlib.nullcontext() as config:
+            code = _run(locations, config, options)
+            return code if options.hosted else min(code, 1)
+    except (ConfigError, PackagingError) as error:
+        _complain(str(error))
+        return UNUSABLE if options.hosted else 1
     except (MemoryPluginError, OSError) as error:
-        print(f"memory: {_message(error)}", file=sys.stderr)  # noqa: T201 - the daemon's own output
+        _complain(_message(error))
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+@contextlib.contextmanager
+def _hosted() -> Iterator[dict[str, Any] | None]:
+    config = received_config()
+    with tied_to_host():
+        yield config
+
+
+def _run(
+    locations: Locations, config: Mapping[str, Any] | None, options: argparse.Namespace
+) -> int:
+    """Runs the daemon if it can run as it is configured: by a file, or by what a host gave."""
+    check_owners()
+    settings = load(locations.config) if config is None else from_mapping(config, locations.config)
+    if (reason := disabled_reason(settings)) is not None:
+        raise ConfigError(reason.removeprefix("memory: "))
+    configured_model(settings)  # refuses before Ray starts
+    with data_lock(locations.data):
+        check_readable(locations.data)
+        from actors.service import run  # noqa: PLC0415 - imports ray
+
+        if not options.rebuild:
+            return run(settings, locations)
+        return run(settings, locations, report=partial(print_rebuilt, as_json=options.json))
+
+
+def _complain(line: str) -> None:
+    print(f"memory: {line}", file=sys.stderr)  # noqa: T201 - the daemon's own output
 
 
 def _message(error: MemoryPluginError | OSError) -> str:

@@ -35,7 +35,8 @@ class EmbedderWorker:
 
     Owns: one model, loaded at the first call, so that a missing package is an answer and not a dead
     actor.
-    Survives a crash: nothing; the pool repeats the request.
+    Survives a crash: nothing; the pool repeats the request. It keeps for the pool what that has
+    spent, for the case that the pool dies.
     Ordering: as many batches side by side as the composition root gives it threads, one for a
     model that runs here; questions run beside them in the group ``query``.
     Called by: EmbedderPool.
@@ -47,6 +48,7 @@ class EmbedderWorker:
         self._number = number
         self._loading = threading.Lock()
         self._loaded: Embedder | None = None
+        self._num_spent = 0
 
     def __repr__(self) -> str:
         return f"Embedder-{self._number}"
@@ -70,6 +72,12 @@ class EmbedderWorker:
         """
         model = self._model()
         return Vectors(model.embed_queries(texts), model.take_num_tokens())
+
+    @ray.method(concurrency_group="control")
+    def keep_spent(self, num_tokens: int) -> int:
+        """Returns the most tokens that a pool has told it to have spent, this time included."""
+        self._num_spent = max(self._num_spent, num_tokens)
+        return self._num_spent
 
     @ray.method(concurrency_group="control")
     def ping(self) -> int:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from memory.providers.base import ModelInfo
 
 MAX_REMEMBERED_QUESTIONS = 256
+RECALL_DEADLINE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,8 @@ class EmbedderPool:
     """Spreads texts over the workers; questions never queue behind bulk work.
 
     Owns: the texts that wait, the gate to the provider, and the counters.
-    Survives a crash: nothing; whoever waited asks again.
+    Survives a crash: nothing but what was spent of a budget, which the workers keep; whoever waited
+    asks again.
     Ordering: none between requests; the rows of one answer follow its texts. Over all workers there
     are at most as many bulk requests in flight as the provider takes, one a worker for a model that
     runs here; questions go beside them.
@@ -85,6 +87,8 @@ class EmbedderPool:
         self._questions: Recent[str, NDArray[np.float32]] = Recent(MAX_REMEMBERED_QUESTIONS)
         self._asking: dict[str, asyncio.Task[NDArray[np.float32]]] = {}
         self._num_queries = 0
+        self._recalling = asyncio.Lock()
+        self._has_recalled = False
 
     def __repr__(self) -> str:
         return "EmbedderPool"
@@ -98,7 +102,14 @@ class EmbedderPool:
         Raises:
             ProviderUnavailable: no vectors for now; ``retry_after_s`` says when to come again.
         """
-        return await self._bulk.embed(texts)
+        if self._spending.token_budget is None:
+            return await self._bulk.embed(texts)
+        await self._recall_spent()
+        try:
+            return await self._bulk.embed(texts)
+        finally:
+            for worker in self._workers:
+                worker.keep_spent.remote(self._spending.spent)
 
     @ray.method
     async def embed_query(self, text: str) -> NDArray[np.float32]:
@@ -211,6 +222,26 @@ class EmbedderPool:
     async def ping(self) -> int:
         """Returns the process id."""
         return os.getpid()
+
+    async def _recall_spent(self) -> None:
+        """Learns from the workers, once, what a pool that died has spent of the budget."""
+        async with self._recalling:
+            if self._has_recalled:
+                return
+            told = await asyncio.gather(
+                *(
+                    call(
+                        lambda worker=worker: worker.keep_spent.remote(0),  # type: ignore[misc]
+                        clock=self._clock,
+                        deadline_s=RECALL_DEADLINE_S,
+                    )
+                    for worker in self._workers
+                ),
+                return_exceptions=True,
+            )
+            sums = [num_tokens for num_tokens in told if isinstance(num_tokens, int)]
+            self._spending.recall(max(sums, default=0))
+            self._has_recalled = True
 
     def _asked(self, text: str, task: asyncio.Task[NDArray[np.float32]]) -> None:
         del self._asking[text]

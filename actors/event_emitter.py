@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, final
 
 import ray
-from ray.exceptions import RayActorError
+from ray.exceptions import RayError
 
 from actors.loops import call
 from actors.statuses import EmitterStatus
 from memory.clock import SystemClock
+from memory.errors import MemoryPluginError
 from memory.leases import Leases
 from memory.messages import SaveReceipt
 from memory.outbox import OUTBOX_NAME, Outbox, SaveResult, SkillEvent, event_id
@@ -25,9 +28,12 @@ if TYPE_CHECKING:
     from memory.clock import Clock
     from memory.outbox import FailedEvent
 
+logger = logging.getLogger(__name__)
+
 MAX_PROMPT_CHARACTERS = 100_000
 MAX_RELATED = 5
 RELATED_DEADLINE_S = 5.0
+"""Longest time a taker waits for the related files."""
 
 
 @final
@@ -57,7 +63,8 @@ class EventEmitter:
     async def emit(self, prompt: str, source_ids: tuple[str, ...]) -> SaveReceipt:
         """Stores an event durably and returns its id; the same text twice is one event.
 
-        An event whose handler failed is delivered again at once when its text comes again.
+        Nothing is searched here: the caller waits for the disk alone. An event whose handler failed
+        is delivered again at once when its text comes again.
 
         Raises:
             ValueError: the text is blank or longer than MAX_PROMPT_CHARACTERS.
@@ -70,15 +77,15 @@ class EventEmitter:
             if self._outbox.retry(identity):
                 self._emitted.set()
             return SaveReceipt(identity, f"already {state}")
-        event = SkillEvent(
-            event_id=identity,
-            prompt=prompt,
-            source_ids=source_ids,
-            related=await self._related(prompt),
-            created_at=self._clock.time(),
+        self._outbox.add(
+            SkillEvent(
+                event_id=identity,
+                prompt=prompt,
+                source_ids=source_ids,
+                related=(),
+                created_at=self._clock.time(),
+            )
         )
-        if not self._outbox.add(event):
-            return SaveReceipt(identity, f"already {self._outbox.state(identity)}")
         self._emitted.set()
         return SaveReceipt(identity, "queued")
 
@@ -86,7 +93,8 @@ class EventEmitter:
     async def pending(self, timeout_s: float) -> tuple[SkillEvent, ...]:
         """Returns the events nobody acknowledged, oldest first; waits for one if there is none.
 
-        Without those whose handler failed and that are not due again.
+        Without those whose handler failed and that are not due again. Their related files are not
+        looked for.
         """
         if not self._outbox.due(self._clock.time()):
             self._emitted.clear()
@@ -115,17 +123,23 @@ class EventEmitter:
 
     @ray.method
     async def take(self, visibility_s: float, owner: str) -> SkillEvent | None:
-        """Returns the oldest event nobody works on, or None; does not wait.
+        """Returns the oldest event nobody works on, or None; does not wait for one.
 
         It belongs to the caller for so many seconds, and comes again if it is not acknowledged.
-        ``owner`` is for ``release_all``, and may be empty.
+        ``owner`` is for ``release_all``, and may be empty. Related files are looked for now, so
+        those that earlier events became are among them.
         """
-        return self._leases.take(
+        event = self._leases.take(
             self._outbox.due(self._clock.time()),
             now_s=self._clock.monotonic(),
-            visibility_s=visibility_s,
+            visibility_s=visibility_s + RELATED_DEADLINE_S,
             owner=owner,
         )
+        if event is None:
+            return None
+        known = await self._with_related(event)
+        self._leases.renew(event.event_id, now_s=self._clock.monotonic(), visibility_s=visibility_s)
+        return known
 
     @ray.method
     async def release(self, identity: str) -> None:
@@ -194,13 +208,16 @@ class EventEmitter:
         """Returns the process id."""
         return os.getpid()
 
-    async def _related(self, prompt: str) -> tuple[str, ...]:
+    async def _with_related(self, event: SkillEvent) -> SkillEvent:
         try:
             result = await call(
-                lambda: self._provider.search.remote(prompt, MAX_RELATED),
+                lambda: self._provider.search.remote(event.prompt, MAX_RELATED),
                 clock=self._clock,
                 deadline_s=RELATED_DEADLINE_S,
             )
-        except (RayActorError, TimeoutError):
-            return ()  # the fact counts, its neighbours are a help only
-        return tuple(dict.fromkeys(hit.path for hit in result.hits))
+        except (MemoryPluginError, RayError, OSError) as error:  # a TimeoutError is an OSError
+            # The fact counts, its neighbours are a help only.
+            logger.warning("no related files: %s", type(error).__name__)
+            return event
+        related = tuple(dict.fromkeys(hit.path for hit in result.hits))
+        return replace(event, related=related, is_related_known=True)

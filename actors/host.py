@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, TypeVar
+from uuid import uuid4
 
 from actors.loops import call
+from memory.agent_run.endpoints import off_reason
 from memory.clock import SystemClock
 from memory.errors import DaemonError
 from memory.excerpts import read_excerpt
@@ -76,7 +78,12 @@ class ActorAccess:
     async def save(self, content: str, source_ids: tuple[str, ...] = ()) -> SavePayload:
         """Queues a fact; ``source_ids`` name where it came from."""
         receipt = await self._call(lambda: self._system.emitter.emit.remote(content, source_ids))
-        return {"event_id": receipt.event_id, "state": receipt.state}
+        answer: SavePayload = {"event_id": receipt.event_id, "state": receipt.state}
+        problem = off_reason(self._settings)
+        # Without a handler the host files its facts, and nobody needs to be told.
+        if problem is not None and self._settings.memory.save_handler:
+            answer["problem"] = problem
+        return answer
 
     async def _progress(self) -> tuple[bool, int] | None:
         """Returns (ready, files that wait); None while the Chunker restarts."""
@@ -110,7 +117,13 @@ class ActorEvents:
         visibility_s = min(max(visibility_s, 1.0), LONGEST_VISIBILITY_S)
         wait_s = min(max(wait_s, 0.0), LONGEST_WAIT_S)
         await self._call(lambda: self._emitter.wait.remote(wait_s), wait_s)
-        return await self._call(lambda: self._emitter.take.remote(visibility_s, ""))
+        owner = uuid4().hex
+        try:
+            return await self._call(lambda: self._emitter.take.remote(visibility_s, owner))
+        except asyncio.CancelledError:
+            # Cancelling does not reach the actor, which would keep it for somebody who is gone.
+            self._emitter.release_all.remote(owner)
+            raise
 
     async def acknowledge(self, event_id: str) -> bool:
         """Ends the redelivery of an event."""

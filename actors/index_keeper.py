@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from memory.bulk import FileBatch
     from memory.calibrating import Calibration
     from memory.config import Settings
+    from memory.identity import Identity
     from memory.index_opening import OpenReport
     from memory.inspection import Inspection
     from memory.messages import (
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         ParsedFile,
         Query,
         SearchResult,
+        WordsOnly,
     )
     from memory.providers.base import ModelInfo
     from memory.storage import StorageStatus
@@ -49,7 +51,7 @@ SWITCH_INTERVAL_S = 0.0005
 class IndexKeeper:
     """Holds the FAISS and Whoosh halves of the index as one generation.
 
-    Owns: the MemoryIndex, its snapshot and its journal, and those of another model that is to take
+    Owns: the MemoryIndex, its snapshot and its journal, and those of another one that is to take
     over (see ``succession``); nothing else writes them.
     Survives a crash: every change that was answered, by the snapshot and the journal. Every answer
     carries the ``epoch`` of this process, so that a restart is noticed.
@@ -118,6 +120,13 @@ class IndexKeeper:
         return self._indexes.search(query, vector)
 
     @ray.method
+    def search_former(
+        self, query: Query, vector: NDArray[np.float32] | None, former: Identity, trouble: str
+    ) -> SearchResult | None:
+        """Returns the best hits of the old index; see Succession.search_former."""
+        return self._indexes.search_former(query, vector, former, trouble)
+
+    @ray.method
     def calibrate(self, vectors: NDArray[np.float32] | None) -> Calibration:
         """Goes one step towards calibrated scores; see MemoryIndex.calibrate.
 
@@ -135,6 +144,11 @@ class IndexKeeper:
     def files_to_compare(self) -> tuple[FileSummary, ...]:
         """Returns what is known of every file, for a comparison with the disk."""
         return self._indexes.files_to_compare()
+
+    @ray.method
+    def words_only(self) -> tuple[WordsOnly, ...]:
+        """Returns the files that have chunks without a vector, in the newest index."""
+        return self._indexes.words_only()
 
     @ray.method
     def chunks(self, path: str) -> tuple[FileSummary, tuple[Chunk, ...]] | None:
@@ -172,6 +186,15 @@ class IndexKeeper:
         return self._indexes.save(self._clock.time(), self._save_helper)
 
     @ray.method(concurrency_group="save")
+    def begin_rebuild(self) -> bool:
+        """Begins to embed every file anew; returns whether, see Succession.begin_rebuild.
+
+        Raises:
+            OSError: the disk refused; nothing was begun.
+        """
+        return self._indexes.begin_rebuild(self._clock.time())
+
+    @ray.method(concurrency_group="save")
     def take_over(self, epoch: str, is_urgent: bool) -> bool:  # noqa: FBT001 - Ray passes by position
         """Lets the index of the configured model answer; see Succession.take_over.
 
@@ -203,6 +226,11 @@ class IndexKeeper:
     def report(self) -> OpenReport:
         """Returns how the index was opened: what was found, and whether a probe is needed."""
         return self._indexes.report
+
+    @ray.method(concurrency_group="control")
+    def former_identity(self) -> Identity | None:
+        """Returns what the index was made with that answers until another one is complete."""
+        return self._indexes.former
 
     @ray.method(concurrency_group="control")
     def status(self) -> IndexStatus:

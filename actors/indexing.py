@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from actors.index_keeper import IndexKeeper
     from memory.clock import Clock
     from memory.embedding_input import TokenLimits
-    from memory.messages import ApplyResult, Chunk, ParsedFile
+    from memory.messages import ApplyResult, Chunk, ParsedFile, WordsOnly
     from memory.workspace import Workspace
 
 MAX_PLANS = 5
@@ -42,6 +42,7 @@ MAX_TEXTS = 256
 """Most texts in one request to the pool."""
 EMBED_DEADLINE_S = 3600.0
 MAX_REFUSALS = 1_024
+REFUSED_BEFORE = "why was not kept"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,6 +106,13 @@ class FileIndexer:
         self._claims = VectorClaims()
         self._refusals: Recent[str, str] = Recent(MAX_REFUSALS)
         """Why the provider refuses a text, by content hash."""
+
+    def recall(self, file: WordsOnly) -> SkippedFile:
+        """Notes what the provider refused before, and returns what is to be said of the file."""
+        for name in file.hashes:
+            if self._refusals.get(name) is None:
+                self._refusals.put(name, REFUSED_BEFORE)
+        return _words_only(file.path, len(file.hashes), file.num_chunks, REFUSED_BEFORE)
 
     async def prepare(self, path: str, raw_path: str) -> Prepared:
         """Returns what the disk shows, with the vectors that the index lacks.
@@ -170,8 +178,7 @@ class FileIndexer:
         refused = [reason for reason in reasons if reason is not None]
         if not refused:
             return None
-        number = f"{len(refused)} of {len(reasons)} sections found by words alone"
-        return SkippedFile(parsed.path, f"{number}, the provider refuses them: {refused[0]}")
+        return _words_only(parsed.path, len(refused), len(reasons), refused[0])
 
     async def _embed(self, chunks: Sequence[Chunk]) -> NDArray[np.float32]:
         blocks = [
@@ -198,3 +205,8 @@ class FileIndexer:
                 deadline_s=KEEPER_DEADLINE_S,
             )
         return block
+
+
+def _words_only(path: str, num_refused: int, num_chunks: int, reason: str) -> SkippedFile:
+    number = f"{num_refused} of {num_chunks} sections found by words alone"
+    return SkippedFile(path, f"{number}, the provider refuses them: {reason}")

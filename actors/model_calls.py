@@ -14,7 +14,13 @@ from ray.exceptions import RayActorError
 
 from actors.loops import answer, call
 from actors.statuses import ModelCallsStatus
-from memory.errors import BadEmbedding, InputRejected, ProviderRejected, ProviderUnavailable
+from memory.errors import (
+    BadEmbedding,
+    InputRejected,
+    ProviderAwaited,
+    ProviderRejected,
+    ProviderUnavailable,
+)
 from memory.provider_gate import REJECTED_DELAY_S, ProviderGate
 
 if TYPE_CHECKING:
@@ -98,10 +104,10 @@ class ModelCalls:
         ticket = await self._admitted_soon()
         return await self._run(ticket, num_tokens, self._ask_any(texts))
 
-    def turned_away(self) -> ProviderUnavailable | None:
+    def turned_away(self) -> ProviderAwaited | None:
         """Returns what everybody is told while the breaker is open; None while it is not."""
         now = self._clock.monotonic()
-        return self._unavailable() if self._gate.state(now) == "open" else None
+        return self._awaited() if self._gate.state(now) == "open" else None
 
     def wait_s(self) -> float:
         """Returns the seconds until the end of a pause."""
@@ -112,11 +118,32 @@ class ModelCalls:
         """Whether everything waits for the outcome of one request."""
         return self._gate.has_probe
 
-    def refuses_everything(self, reason: str) -> None:
-        """Notes that the provider takes no text at all, so that it is left alone for a while."""
+    def refuses_everything(self, reason: str) -> ProviderUnavailable:
+        """Notes that the provider refuses any text, as one whose model does not exist does.
+
+        Returns:
+            What to tell those who wait: that it is asked again when a person may have acted.
+        """
         ticket = self._gate.begin(self._clock.monotonic())
         if ticket is not None:
             self._reject(ticket, reason)
+        return self._blamed(reason)
+
+    def answers_wrongly(self, reason: str) -> ProviderUnavailable:
+        """Notes that the provider answers any text wrongly, an outage that ends by itself.
+
+        Returns:
+            What to tell those who wait.
+        """
+        ticket = self._gate.begin(self._clock.monotonic())
+        if ticket is not None:
+            self._fail(ticket, ProviderUnavailable(self._provider, reason))
+        return self._blamed(reason)
+
+    def _blamed(self, reason: str) -> ProviderUnavailable:
+        error = ProviderUnavailable(self._provider, reason, self.wait_s())
+        self._last_error = str(error)
+        return error
 
     def status(self) -> ModelCallsStatus:
         """Returns the counters."""
@@ -162,11 +189,11 @@ class ModelCalls:
             await self._clock.sleep(self.wait_s())
         ticket = self._gate.begin(self._clock.monotonic())
         if ticket is None:
-            raise self._unavailable()
+            raise self._awaited()
         return ticket
 
-    def _unavailable(self) -> ProviderUnavailable:
-        return ProviderUnavailable(self._provider, self._gate.reason, self.wait_s())
+    def _awaited(self) -> ProviderAwaited:
+        return ProviderAwaited(self._provider, self._gate.reason, self.wait_s())
 
     async def _ask_any(self, texts: tuple[str, ...]) -> Vectors:
         last_error: RayActorError | None = None

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         HandlerStatus,
         PersisterStatus,
         PoolStatus,
+        ProviderStatus,
         WatcherStatus,
     )
     from actors.system import MemorySystem
@@ -64,6 +65,7 @@ class Reporter:
         self._watcher: WatcherStatus | None = None
         self._emitter: EmitterStatus | None = None
         self._handler: HandlerStatus | None = None
+        self._provider: ProviderStatus | None = None
         self._embedded_before = self._tokens_before = 0
         """What pools that died since had counted when they were last asked."""
 
@@ -72,7 +74,7 @@ class Reporter:
         system = self._system
         (
             (actors, self._index, self._chunker, pool, self._persister, self._watcher),
-            (self._emitter, self._handler),
+            (self._emitter, self._handler, self._provider),
         ) = await asyncio.gather(
             asyncio.gather(
                 self._roster.check(),
@@ -85,6 +87,7 @@ class Reporter:
             asyncio.gather(
                 _latest(system.emitter.status.remote(), self._emitter),
                 _latest(system.saver.status.remote() if system.saver else None, self._handler),
+                _latest(system.provider.status.remote(), self._provider),
             ),
         )
         self._note_pool(pool)
@@ -132,6 +135,7 @@ class Reporter:
                 "dimension": index.building.dim,
                 "files": index.building.num_files,
                 "chunks": index.building.num_chunks,
+                "words_only": self._provider.former_trouble if self._provider else "",
             }
         if self._persister is not None:
             status["generation"] = max(0, self._persister.generation)
@@ -149,6 +153,7 @@ class Reporter:
                     "reason": failed.reason,
                     "attempts": failed.attempts,
                     "retry_at": failed.retry_at,
+                    "waiting": failed.waits,
                 }
                 for failed in self._chunker.failed
             ]

@@ -57,7 +57,8 @@ class ChunkerStatus:
     ready: bool
     """The initial batch has drained."""
     num_pending: int
-    """Files waiting or being worked on; failed files that wait for their retry do not count."""
+    """Files waiting or being worked on, and those that an outage of the model holds up; files that
+    failed by themselves and wait for their retry do not count."""
     num_initial: int
     """Files of the initial batch."""
     failed: tuple[FileFailed, ...]
@@ -65,6 +66,8 @@ class ChunkerStatus:
     last_reconcile_at: float
     """Unix time of the last completed comparison of disk and index, seconds; 0 if none yet."""
     num_reconciles: int
+    num_held_up: int = 0
+    """Files that wait for the end of an outage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,8 @@ class ProviderStatus:
     num_searches: int
     num_degraded: int
     """Answers that had to do without the query embedding."""
+    former_trouble: str = ""
+    """Why questions to the index of another model have no vector; empty if they have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ Handles form a DAG, so actors are created bottom-up and each constructor gets it
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 from dataclasses import dataclass
@@ -139,6 +140,15 @@ class MemorySystem:
             )
         except Exception as error:
             raise StoreError(_not_saved(error)) from error
+
+    def end(self) -> None:
+        """Ends every actor, for a program that goes on without them; blocks for a moment."""
+        if not ray.is_initialized():  # to kill an actor Ray would even start one
+            return
+        handles: Any = self.named().values()
+        for handle in handles:
+            with contextlib.suppress(Exception):  # it is gone, or Ray is
+                ray.kill(handle, no_restart=True)
 
 
 def _not_saved(error: Exception) -> str:

@@ -7,15 +7,11 @@ by name, with a peer or a physical limit beside each.
 from __future__ import annotations
 
 import os
-import statistics
-import subprocess
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import corpus
 import numpy as np
-from embedding import bare_loop, generated_texts
 from markdown_it import MarkdownIt
 from measuring import cold_seconds, median_seconds, percentiles, percentiles_ms, save, seconds
 
@@ -26,7 +22,7 @@ from memory.index import MemoryIndex
 from memory.index_settings import IndexSettings
 from memory.markdown import parse_file
 from memory.messages import FileUpdate, Query
-from memory.providers.factory import model_info, open_embedder
+from memory.providers.factory import model_info
 from memory.providers.local import LOCAL, MINILM
 from memory.snapshot import SNAPSHOT_NAME, SnapshotFile
 
@@ -43,7 +39,6 @@ NUM_QUERIES = 200
 NUM_EDITS = 50
 LIMIT = 5
 REPEATS = 5
-EMBEDDING_REPEATS = 3
 SCAN_ROWS = 50
 
 
@@ -189,18 +184,10 @@ def cold_commands(folder: Path, _num_chunks: int) -> dict[str, float]:
 
 
 def embedding(_folder: Path, num_chunks: int) -> dict[str, float]:
-    """The pool with one worker on Ray against a bare loop in a process of its own."""
-    import pool_on_ray
+    """The pool on Ray against bare loops, for one worker and for one on each core."""
+    import local_pool
 
-    texts = generated_texts(max(16, num_chunks // 150))
-    bare, pooled = [], []
-    with pool_on_ray.running(INFO) as embed:
-        embed(texts[:2])
-        for _ in range(EMBEDDING_REPEATS):
-            bare.append(float(_run([__file__, str(len(texts))])))
-            pooled.append(len(texts) / seconds(lambda: embed(texts)))
-    loop, pool = statistics.median(bare), statistics.median(pooled)
-    return {"bare loop texts/s": loop, "pool texts/s": pool, "pool / bare loop": pool / loop}
+    return local_pool.figures(max(16, num_chunks // 150))
 
 
 PHASES = {
@@ -225,14 +212,3 @@ def _paths(snapshot: SnapshotFile) -> Iterator[str]:
 
     files = decode_files(snapshot.view("files"))
     return (packed.summary.path for packed, *_ in files)
-
-
-def _run(words: list[str]) -> str:
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
-    return done.stdout
-
-
-if __name__ == "__main__":
-    embedder = open_embedder(INFO)
-    embedder.embed_query("warm")
-    print(bare_loop(embedder, generated_texts(int(sys.argv[1]))))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from memory.messages import FileSummary
 from memory.packing import decode_stream, encode_stream, little_endian, numbers_of
@@ -185,6 +185,18 @@ def apply_to_files(files: MutableMapping[str, PackedFile], change: Change) -> No
             files[summary.path] = change.packed(files.get(summary.path))
         case Vectors():
             pass
+
+
+def paid_for(change: Change) -> tuple[bytes, ...]:
+    """Returns the content hashes of the texts whose vectors a change brings."""
+    match change:
+        case Removed():
+            return ()
+        case Replaced(vectors=vectors):
+            return vectors.hashes
+        case Vectors(hashes=hashes):
+            return hashes
+    assert_never(change)
 
 
 def _positions(file: PackedFile | None) -> dict[bytes, list[int]]:

@@ -50,6 +50,8 @@ _COMMANDS = {
     "doctor": "look for what is wrong with configuration, folders, daemon, provider and Ray",
     "events": "print the facts that wait for a handler, or acknowledge one",
     "mcp": "serve the tools of an agent over the Model Context Protocol",
+    "save": "hand over a fact that is to be filed, as an agent does",
+    "rebuild": "embed every file anew, or say what that would cost",
     "init": "create the configuration and the workspace, keeping what exists",
 }
 _PRINTS_DATA = (
@@ -62,8 +64,25 @@ _PRINTS_DATA = (
     "check",
     "doctor",
     "events",
+    "save",
+    "rebuild",
 )
-_LIVES_LONG = ("check", "events", "mcp")
+_LIVES_LONG = ("check", "events", "mcp", "rebuild")
+_SUBJECTS = {
+    "search": ("QUERY", None),
+    "show": ("PATH", "path relative to the workspace"),
+    "context": ("PROMPT", None),
+    "save": ("TEXT", "the fact, or - for standard input"),
+}
+"""The argument without which a command is none."""
+_SWITCHES = {
+    "search": ("--explain", "show what each side contributed to a score"),
+    "check": ("--rebuild-compare", "embed every file again, and compare the vectors too"),
+    "doctor": ("--offline", "do not ask the embedding model for a vector"),
+    "rebuild": ("--dry-run", "only say what it would cost; changes nothing"),
+    "events": ("--follow", "take events as they come, until interrupted"),
+    "mcp": ("--http", "listen on 127.0.0.1 instead of stdin and stdout"),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -149,6 +168,7 @@ def _options(parsed: argparse.Namespace) -> Options:
         rebuild_compare=getattr(parsed, "rebuild_compare", False),
         yes=getattr(parsed, "yes", False),
         offline=getattr(parsed, "offline", False),
+        dry_run=getattr(parsed, "dry_run", False),
     )
 
 
@@ -176,30 +196,25 @@ def _add_common(command: argparse.ArgumentParser, *, prints_data: bool) -> None:
 
 
 def _add_own(command: argparse.ArgumentParser, name: str) -> None:
+    if name in _SUBJECTS:
+        metavar, what = _SUBJECTS[name]
+        command.add_argument("subject", metavar=metavar, help=what)
+    if name in _SWITCHES:
+        switch, what = _SWITCHES[name]
+        command.add_argument(switch, action="store_true", help=what)
     if name == "search":
-        command.add_argument("subject", metavar="QUERY")
         command.add_argument("-n", dest="limit", type=_positive, metavar="N", help="most files")
-        command.add_argument(
-            "--explain", action="store_true", help="show what each side contributed to a score"
-        )
-    elif name == "show":
-        command.add_argument("subject", metavar="PATH", help="path relative to the workspace")
-    elif name == "context":
-        command.add_argument("subject", metavar="PROMPT")
     elif name == "eval":
         _add_eval(command)
     elif name == "check":
-        _add_check(command)
-    elif name == "doctor":
         command.add_argument(
-            "--offline", action="store_true", help="do not ask the embedding model for a vector"
+            "--yes",
+            action="store_true",
+            help="with --rebuild-compare: a provider may charge for it",
         )
     elif name == "events":
         _add_events(command)
     elif name == "mcp":
-        command.add_argument(
-            "--http", action="store_true", help="listen on 127.0.0.1 instead of stdin and stdout"
-        )
         command.add_argument("--port", type=_port, metavar="N", help="with --http (default: 8377)")
 
 
@@ -215,21 +230,7 @@ def _add_eval(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_check(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--rebuild-compare",
-        action="store_true",
-        help="embed every file again, and compare the vectors too",
-    )
-    command.add_argument(
-        "--yes", action="store_true", help="with --rebuild-compare: a provider may charge for it"
-    )
-
-
 def _add_events(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--follow", action="store_true", help="take events as they come, until interrupted"
-    )
     command.add_argument(
         "--visibility",
         dest="visibility_s",

@@ -26,9 +26,10 @@ from pydantic.alias_generators import to_camel
 
 from memory.config_complaints import complaints, stray_groups
 from memory.errors import ConfigError
-from memory.yaml_file import read_yaml
+from memory.yaml_file import YamlFile, read_yaml
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 logger = logging.getLogger(__name__)
@@ -226,7 +227,23 @@ def load(path: Path) -> Settings:
     Raises:
         ConfigError: one line per problem, each naming file, line, key and remedy.
     """
-    file = read_yaml(path)
+    return _checked(read_yaml(path), path)
+
+
+def from_mapping(config: Mapping[str, Any], path: Path) -> Settings:
+    """Checks a configuration that somebody has read already.
+
+    Args:
+        config: As in the file.
+        path: What stands in complaints for the file.
+
+    Raises:
+        ConfigError: one line per problem, each naming the key and the remedy.
+    """
+    return _checked(YamlFile(dict(config), {}), path)
+
+
+def _checked(file: YamlFile, path: Path) -> Settings:
     for complaint in stray_groups(file, Settings):
         logger.warning("%s: %s", path, complaint)
     try:

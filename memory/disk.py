@@ -94,6 +94,7 @@ def _building(data: Path) -> BuildingPayload | None:
         "dimension": identity.dim,
         "files": len(files),
         "chunks": sum(file.num_chunks for file in files),
+        "words_only": "",
     }
 
 

@@ -8,6 +8,8 @@
     ├─ EmbeddingError
     │  ├─ ProviderRejected         no retry: key, quota, model, unsupported provider
     │  ├─ ProviderUnavailable      retry later
+    │  │  ├─ ProviderAwaited       nobody has asked it, since it did not work for others
+    │  │  └─ TextsUnanswered       it works for others
     │  ├─ InputRejected            these texts, while others may pass: ask for fewer or shorter ones
     │  └─ BadEmbedding             count, shape, value that is not finite, zero vector
     ├─ HandlerUnusable             no event can be handled until a file or the configuration changes
@@ -71,6 +73,17 @@ class ProviderUnavailable(EmbeddingError):
         super().__init__(provider, reason)
         self.args = (provider, reason, retry_after_s)
         self.retry_after_s = retry_after_s
+
+
+class ProviderAwaited(ProviderUnavailable):
+    """The provider was not asked; the reason is that of an earlier request, for others."""
+
+    def __str__(self) -> str:
+        return f"waiting for {self.provider}: {self.reason}"
+
+
+class TextsUnanswered(ProviderUnavailable):
+    """The provider fails at these texts, though it took another one just before."""
 
 
 class InputRejected(EmbeddingError):

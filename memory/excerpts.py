@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MAX_LINES = 400
 MAX_CHARACTERS = 20_000
+_NO_FILE = "no such markdown file in the workspace; memory_search returns paths that exist"
 
 
 def read_excerpt(
@@ -53,7 +54,7 @@ def read_excerpt(
     )
     found = workspace.read(path.removeprefix("./"))
     if isinstance(found, Gone):
-        raise WorkspaceError(found.path, "no such markdown file in the workspace")
+        raise WorkspaceError(found.path, _NO_FILE)
     if isinstance(found, SkippedFile):
         raise WorkspaceError(found.path, found.reason)
     lines = decode(found.data)[0].removesuffix("\n").split("\n") if found.data else []

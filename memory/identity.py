@@ -43,6 +43,9 @@ class Identity:
     input_format: int
     """Version of how a chunk becomes the text that is embedded; above the lowest byte, the checksum
     of what the model is told before a document, 0 for nothing."""
+    rebuild: int = 0
+    """How often every file was embedded anew although nothing of this had changed. Tells the later
+    of two indexes; their vectors may be compared all the same."""
 
     @classmethod
     def of(cls, info: ModelInfo) -> Identity:
@@ -129,7 +132,14 @@ def journal_identity(identity: Identity) -> bytes:
 
     Without the dimension, which the first vectors may have to tell.
     """
-    fields = (identity.provider, identity.model, identity.base_url, identity.input_format)
+    fields: tuple[object, ...] = (
+        identity.provider,
+        identity.model,
+        identity.base_url,
+        identity.input_format,
+    )
+    if identity.rebuild:
+        fields += (identity.rebuild,)
     return hashlib.sha256(json.dumps(fields).encode()).digest()
 
 
@@ -161,11 +171,18 @@ def _as_recorded(identity: Identity) -> Recorded:
 def differences(before: Identity | Recorded, after: Identity | Recorded) -> str:
     """Returns ``model changed from a to b, …`` for two values of one class, empty if equal.
 
-    An unknown dimension (0) equals any.
+    An unknown dimension (0) equals any, and it does not matter which index is the later one.
     """
     old, new = asdict(before), asdict(after)
     return ", ".join(
-        f"{_LABELS[name]} changed from {old[name] or 'none'} to {new[name] or 'none'}"
-        for name in old
-        if old[name] != new[name] and not (name in _DIMENSIONS and 0 in (old[name], new[name]))
+        f"{label} changed from {old[name] or 'none'} to {new[name] or 'none'}"
+        for name, label in _LABELS.items()
+        if name in old
+        and old[name] != new[name]
+        and not (name in _DIMENSIONS and 0 in (old[name], new[name]))
     )
+
+
+def replaces(later: Identity, earlier: Identity) -> bool:
+    """Tells whether an index is to take the place of another one, by their identities."""
+    return bool(differences(earlier, later)) or later.rebuild > earlier.rebuild

@@ -15,7 +15,7 @@ from memory.identity import Identity
 from memory.index_search import best_level, find_hits
 from memory.index_state import IndexState
 from memory.inspection import inspect
-from memory.messages import ApplyResult, IndexStatus, SearchResult
+from memory.messages import ApplyResult, IndexStatus, SearchResult, WordsOnly
 from memory.records import pack_file
 from memory.row_noise import RowNoise
 from memory.vector_cache import VectorCache
@@ -49,7 +49,7 @@ class MemoryIndex:
         settings: How to search.
         epoch: Name of this incarnation, different after each restart.
         state: What it holds at first; nothing by default.
-        input_format: Version of the texts that were embedded; the present one by default.
+        identity: Of the vectors in ``state``, and of those to come; that of the model by default.
     """
 
     def __init__(
@@ -60,12 +60,10 @@ class MemoryIndex:
         *,
         epoch: str,
         state: IndexState | None = None,
-        input_format: int | None = None,
+        identity: Identity | None = None,
     ) -> None:
         self._model = model
-        identity = Identity.of(model)
-        made = identity.input_format if input_format is None else input_format
-        self._identity = replace(identity, input_format=made)
+        self._identity = identity or Identity.of(model)
         self._analyzer = analyzer
         self._settings = settings
         self._epoch = epoch
@@ -91,8 +89,8 @@ class MemoryIndex:
         """
         cache, noise = VectorCache(settings.max_cached_bytes), RowNoise(model.noise)
         state = index_image.restore(snapshot, analyzer, cache, noise)
-        made = snapshot.header.info.identity.input_format
-        return cls(model, analyzer, settings, epoch=epoch, state=state, input_format=made)
+        identity = snapshot.header.info.identity
+        return cls(model, analyzer, settings, epoch=epoch, state=state, identity=identity)
 
     @property
     def dim(self) -> int:
@@ -280,6 +278,18 @@ class MemoryIndex:
             self._state, self.identity, after=after, paths=paths, wants_vectors=wants_vectors
         )
 
+    def words_only(self) -> tuple[WordsOnly, ...]:
+        """Returns the files that have chunks without a vector, sorted by path."""
+        zero = self._state.vectors.zero_rows()
+        found = []
+        for file in self._state.table.files() if zero else ():
+            if not zero.isdisjoint(file.rows):
+                chunks = file.packed.all_chunks()
+                pairs = zip(chunks, file.rows, strict=True)
+                hashes = tuple(chunk.content_hash for chunk, row in pairs if row in zero)
+                found.append(WordsOnly(file.path, hashes, len(chunks)))
+        return tuple(found)
+
     def status(self) -> IndexStatus:
         """Returns the counters of the index."""
         return IndexStatus(
@@ -292,6 +302,7 @@ class MemoryIndex:
             threshold=self._state.threshold_of(self._rules.weights),
             provider=self._model.provider,
             model=self._model.model,
+            rebuild=self._identity.rebuild,
         )
 
     def log_to(self, log: Callable[[int, bytes], None]) -> None:

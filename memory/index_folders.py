@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from memory.atomic_file import OsDisk
 from memory.errors import StoreError
-from memory.identity import differences
+from memory.identity import differences, replaces
 from memory.journal import JOURNAL_NAME
 from memory.snapshot import SNAPSHOT_NAME, read_header
 
@@ -55,10 +55,10 @@ def settle(
     forget_previous(data, before=now - KEPT_S, disk=disk)
     found, kept = identity_in(following), identity_in(previous)
     if kept is not None and not differences(kept, current):
-        # Only its second name: it was not replaced after all.
+        # Only its second name, as it was not replaced after all; or nobody trusts its vectors.
         clear(previous, disk)
         kept = None
-    if found is not None and not differences(found, configured) and differences(found, current):
+    if found is not None and not differences(found, configured) and replaces(found, current):
         return True
     if not differences(current, configured):
         if found is not None and kept is None:
@@ -69,6 +69,34 @@ def settle(
     if kept is not None and not differences(kept, configured):
         _rename(previous, following, disk)
     return True
+
+
+def reusable(data: Path, *, configured: Identity, now: float) -> Path | None:
+    """Returns the folder of the index that a start would go on with, see ``settle``; reads only.
+
+    Args:
+        data: The data folder.
+        configured: Of the index that is wanted.
+        now: Unix time in seconds.
+
+    Returns:
+        None if everything would be embedded.
+
+    Raises:
+        OSError: a snapshot cannot be read now.
+    """
+    if not (data / SNAPSHOT_NAME).exists():
+        return None
+    current, following, previous = identity_in(data), data / NEXT_NAME, data / PREVIOUS_NAME
+    found, kept = identity_in(following), identity_in(previous)
+    is_wanted = found is not None and not differences(found, configured)
+    if found is not None and is_wanted and (current is None or replaces(found, current)):
+        return following
+    if current is not None and not differences(current, configured):
+        return data
+    if current is None or kept is None or differences(kept, configured):
+        return None
+    return previous if previous.stat().st_mtime >= now - KEPT_S else None
 
 
 def exchange(data: Path, disk: Disk | None = None) -> bool:

@@ -7,12 +7,19 @@ as an exception (FAULTS 8-13).
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from memory.analysis import Analyzer
 from memory.atomic_file import OsDisk
-from memory.errors import SnapshotCorrupt, SnapshotIncompatible, SnapshotMissing, StoreError
+from memory.errors import (
+    ConfigError,
+    SnapshotCorrupt,
+    SnapshotIncompatible,
+    SnapshotMissing,
+    StoreError,
+)
 from memory.identity import Identity, decide, differences, read_embedding_json
 from memory.index import MemoryIndex
 from memory.index_folders import (
@@ -86,15 +93,22 @@ class Opener:
         )
         return Kept(index, storage), lost
 
-    def empty(self, folder: Path, model: ModelInfo, epoch: str) -> Kept:
+    def empty(self, folder: Path, model: ModelInfo, epoch: str, *, rebuild: int = 0) -> Kept:
         """Returns a new index, to be saved in a folder."""
-        index = MemoryIndex(model, self.analyzer, self.rules, epoch=epoch)
+        identity = replace(Identity.of(model), rebuild=rebuild)
+        index = MemoryIndex(model, self.analyzer, self.rules, epoch=epoch, identity=identity)
         return Kept(
             index, IndexStorage(folder, index, saved_revision=-1, saved_at=0.0, complete=False)
         )
 
-    def next(self, data: Path, model: ModelInfo, epoch: str) -> Kept:
+    def next(self, data: Path, model: ModelInfo, epoch: str, *, rebuild: int = 0) -> Kept:
         """Returns the index that takes over once it is complete, as far as it was built.
+
+        Args:
+            data: The data folder.
+            model: The configured model.
+            epoch: Name of this incarnation.
+            rebuild: Of its identity, if nothing was built yet.
 
         Raises:
             OSError: see open_or_create.
@@ -110,7 +124,7 @@ class Opener:
         except StoreError as error:
             if not isinstance(error, SnapshotMissing):
                 logger.warning("what was built of the next index cannot be used: %s", error)
-            return self.empty(folder, model, epoch)
+            return self.empty(folder, model, epoch, rebuild=rebuild)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +136,7 @@ class Opened:
     report: OpenReport
     opener: Opener
     old: Kept | None = None
-    """The index of another model, which answers until that one is complete."""
+    """The index that answers until that one is complete."""
 
 
 def open_or_create(
@@ -187,7 +201,7 @@ def _opened(
     epoch: str,
     now: float,
 ) -> Opened | None:
-    """Returns the saved index, with one beside it if it is of another model.
+    """Returns the saved index, with one beside it if it is of another model or built anew.
 
     None if it is of another one and empty: nobody would miss it.
     """
@@ -202,22 +216,28 @@ def _opened(
     if not (header.info.num_files or saved.changes or identity_in(data / NEXT_NAME)):
         return None
     old, _ = opener.restored(data, saved, _model_of(current, model), f"{epoch}.old")
-    new = opener.next(data, model, epoch)
+    rebuild = 0 if differences(current, configured) else current.rebuild + 1
+    new = opener.next(data, model, epoch, rebuild=rebuild)
     report = OpenReport(decision.probe, _other_reason(current, new.index))
     return Opened(new.index, new.storage, report, opener, old)
 
 
 def _model_of(identity: Identity, model: ModelInfo) -> ModelInfo:
-    """Returns what is known of the model of an index; all, if only its dimension is another one."""
-    same = replace(model, dim=identity.dim)
-    return same if not differences(Identity.of(same), identity) else identity.model_of_words()
+    """Returns what is known of the model of an index: all, if it still makes the same vectors."""
+    from memory.embedding_config import model_of_index  # noqa: PLC0415 - listings need no pydantic
+
+    with suppress(ConfigError):
+        for known in (replace(model, dim=0), model_of_index(identity)):
+            if not differences(Identity.of(known), identity):
+                return replace(known, dim=identity.dim)
+    return identity.model_of_words()
 
 
 def _other_reason(current: Identity, new: MemoryIndex) -> str:
     """Returns why there are two indexes, and how far the new one is."""
     num_files = new.status().num_files
     done = f" ({num_files} files are done already)" if num_files else ""
-    changed = differences(current, new.identity)
+    changed = differences(current, new.identity) or "a rebuild was asked for"
     return f"{changed}; every file is embedded, and the old index answers until then{done}"
 
 

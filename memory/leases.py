@@ -53,6 +53,11 @@ class Leases:
         soonest = min(times, default=None)
         return None if soonest is None else max(0.0, soonest - now_s)
 
+    def renew(self, identity: str, *, now_s: float, visibility_s: float) -> None:
+        """Lets the time of whoever has an event begin anew; nothing happens if nobody has it."""
+        if identity in self._until:
+            self._until[identity] = now_s + visibility_s
+
     def release(self, identity: str) -> None:
         """Ends the time of whoever has an event; nothing happens if nobody has it."""
         self._until.pop(identity, None)

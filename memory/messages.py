@@ -162,6 +162,17 @@ class Embedded:
 
 
 @dataclass(frozen=True, slots=True)
+class WordsOnly:
+    """A file of the index with chunks that have no vector, since the provider refused them."""
+
+    path: str
+    hashes: tuple[str, ...]
+    """Content hashes of those chunks, one each."""
+    num_chunks: int
+    """Of the whole file."""
+
+
+@dataclass(frozen=True, slots=True)
 class ApplyResult:
     """Answer of the index to one FileUpdate."""
 
@@ -259,7 +270,9 @@ class FileFailed:
     reason: str
     attempts: int
     retry_at: float
-    """Unix time of the next attempt, seconds."""
+    """Unix time of the next attempt, seconds; sooner if what it waits for works before."""
+    waits: bool = False
+    """Whether it waits for something that does not work for others either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +292,9 @@ class IndexStatus:
     model: str = ""
     """That made the vectors."""
     building: IndexStatus | None = None
-    """Of the index of another model that takes over once it is complete; None if there is none."""
+    """Of the index that takes over once it is complete; None if there is none."""
+    rebuild: int = 0
+    """How often every file was embedded anew, see Identity."""
 
 
 @dataclass(frozen=True, slots=True)

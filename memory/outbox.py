@@ -52,10 +52,12 @@ class SkillEvent:
     source_ids: tuple[str, ...]
     """Where it came from, as the caller named it."""
     related: tuple[str, ...]
-    """Paths of the best related files, best first."""
+    """Paths of the best related files, best first; looked for when the event is taken."""
     created_at: float
     """Unix time, seconds."""
     skill: str = SKILL
+    is_related_known: bool = False
+    """Whether ``related`` could be found in time; nothing else makes an empty one mean none."""
 
 
 @dataclass(frozen=True, slots=True)

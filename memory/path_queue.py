@@ -23,6 +23,17 @@ class Lane(Enum):
     SCAN = "scan"
 
 
+class Fault(Enum):
+    """What is to blame for a failure."""
+
+    OWN = "own"
+    """The path itself, as far as is known."""
+    OUTAGE = "outage"
+    """What it needs from outside did not work, which may be so for all."""
+    UNTRIED = "untried"
+    """That was not even asked for, since it does not work for others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """A path handed to one worker, which must answer with ``done`` or ``failed``."""
@@ -41,10 +52,13 @@ class _Failure:
     stage: str
     reason: str
     retry_at: float
+    fault: Fault
 
 
 class PathQueue:
     """Coalesces events into at most one entry a path, and gives a path to one worker at a time.
+
+    A path that failed goes on to be pending while an outage is to blame.
 
     Pure state: ``now`` is monotonic seconds. Memory is bounded by the number of distinct paths. An
     event for a path that is being worked on is kept and comes after ``done`` or ``failed``.
@@ -57,16 +71,23 @@ class PathQueue:
         self._touched: dict[str, tuple[str, Lane]] = {}
         self._failures: dict[str, _Failure] = {}
         self._attempts: dict[str, int] = {}
+        self._held_up: set[str] = set()
+        """Failures that an outage is to blame for."""
 
     @property
     def pending(self) -> int:
-        """Number of paths that wait or are worked on; those that wait for a retry not counted."""
+        """Number of paths that wait, are worked on or are held up by an outage."""
         waiting = sum(len(paths) for paths in self._waiting.values())
-        return waiting + len(self._working.keys() | self._touched.keys())
+        return waiting + len(self._working.keys() | self._touched.keys()) + self.num_held_up
+
+    @property
+    def num_held_up(self) -> int:
+        """Number of paths whose next attempt waits for the end of an outage."""
+        return len(self._held_up)
 
     @property
     def drained(self) -> bool:
-        """True if nothing waits and nothing is worked on; failed paths do not keep it busy."""
+        """True if nothing is pending; paths that fail by themselves do not keep it busy."""
         return self.pending == 0
 
     def put(self, path: str, raw_path: str, *, lane: Lane = Lane.LIVE) -> None:
@@ -83,6 +104,7 @@ class PathQueue:
             failure.work = Work(path, raw_path, failure.work.attempts)
         else:
             self._failures.pop(path, None)
+            self._held_up.discard(path)
             self._enqueue(path, raw_path, lane)
 
     def take(self, now: float) -> Work | None:
@@ -103,7 +125,14 @@ class PathQueue:
         self._enqueue_touched(path)
 
     def failed(
-        self, path: str, *, stage: str, reason: str, now: float, retry_after_s: float = 0.0
+        self,
+        path: str,
+        *,
+        stage: str,
+        reason: str,
+        now: float,
+        retry_after_s: float = 0.0,
+        fault: Fault = Fault.OWN,
     ) -> None:
         """Ends the work on a path with a failure, which is tried again later.
 
@@ -113,6 +142,7 @@ class PathQueue:
             reason: One line for people; no content.
             now: Monotonic seconds.
             retry_after_s: The least delay, if the other side named one.
+            fault: What is to blame, as far as the path can tell.
         Source:
             Full jitter: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
         """
@@ -124,8 +154,23 @@ class PathQueue:
         ceiling = min(MAX_DELAY_S, BASE_DELAY_S * 2 ** min(attempts - 1, _MAX_DOUBLINGS))
         retry_at = now + max(retry_after_s, self._rng.uniform(0, ceiling))
         self._failures[path] = _Failure(
-            Work(path, work.raw_path, attempts), lane, stage, reason, retry_at
+            Work(path, work.raw_path, attempts), lane, stage, reason, retry_at, fault
         )
+        if fault is not Fault.OWN:
+            self._held_up.add(path)
+
+    def outage_is_over(self) -> bool:
+        """Notes that what paths wait for has worked: those that were not tried are due now.
+
+        Returns:
+            Whether there are any.
+        """
+        is_due = False
+        for path in self._held_up:
+            failure = self._failures[path]
+            if failure.fault is Fault.UNTRIED:
+                failure.retry_at, is_due = float("-inf"), True
+        return is_due
 
     def failures(self, *, now: float, unix_now: float) -> tuple[FileFailed, ...]:
         """Returns the paths that wait for another attempt, sorted by path."""
@@ -136,6 +181,7 @@ class PathQueue:
                 reason=failure.reason,
                 attempts=failure.work.attempts,
                 retry_at=unix_now + max(0.0, failure.retry_at - now),
+                waits=failure.fault is not Fault.OWN,
             )
             for path, failure in sorted(self._failures.items())
         )
@@ -150,6 +196,7 @@ class PathQueue:
         due = [path for path, failure in self._failures.items() if failure.retry_at <= now]
         for path in due:
             failure = self._failures.pop(path)
+            self._held_up.discard(path)
             self._enqueue(path, failure.work.raw_path, failure.lane)
 
     def _enqueue(self, path: str, raw_path: str, lane: Lane) -> None:

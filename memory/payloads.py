@@ -107,6 +107,73 @@ class SavePayload(TypedDict):
     event_id: str
     state: str
     """``queued``, ``already queued`` or ``already saved``."""
+    problem: NotRequired[str]
+    """Why no agent run can file it as the memory is configured; missing if one can."""
+
+
+class ConfiguredModelPayload(TypedDict):
+    """The model that would embed."""
+
+    provider: str
+    model: str
+    dimension: int
+    """0 if only a call could tell."""
+
+
+class NotIndexedPayload(TypedDict):
+    """A file of the workspace that would not be indexed."""
+
+    path: str
+    reason: str
+
+
+class RebuildEstimatePayload(TypedDict):
+    """Answer to ``rebuild --dry-run``: what it costs to embed every file with the model."""
+
+    embedding: ConfiguredModelPayload
+    files: int
+    chunks: int
+    to_embed: int
+    """Distinct texts; equal ones are embedded once."""
+    tokens: int
+    """Of these texts, counted as for the requests: never fewer than the model sees."""
+    calls: int
+    """Requests, if each is as full as the provider lets it be."""
+    cost: float | None
+    """Price of the tokens; null without ``pricePerMillionTokens``."""
+    reused_from: str
+    """Which index has vectors of this model: ``memory.msp``, ``next`` or ``previous``; empty if
+    none has. What follows is what a start costs, which reuses them, as opposed to a rebuild."""
+    reused: int
+    """Texts of ``to_embed`` that have a vector there."""
+    left_to_embed: int
+    left_tokens: int
+    left_calls: int
+    left_cost: float | None
+    skipped: list[NotIndexedPayload]
+
+
+class RebuildBegunPayload(TypedDict):
+    """What the daemon answers to ``rebuild`` at once."""
+
+    begun: bool
+    """Whether it was begun now; else what is being built already is to be waited for."""
+    rebuild: int
+    """Number of the rebuild that is to be complete."""
+
+
+class RebuildPayload(TypedDict):
+    """Answer to ``rebuild``, once the new index answers."""
+
+    begun: bool
+    """Whether it was begun now; else one that was being built already was waited for."""
+    files: int
+    chunks: int
+    embedded_inputs: int
+    """Texts that were embedded while it was waited for."""
+    tokens: int
+    failed: list[str]
+    """Paths of files that were left behind, and are tried again."""
 
 
 class EventPayload(TypedDict):
@@ -117,8 +184,11 @@ class EventPayload(TypedDict):
     prompt: str
     source_ids: list[str]
     related: list[str]
+    """Best first; looked for when the event is taken."""
     created_at: float
     """Unix time, seconds."""
+    is_related_known: bool
+    """False while it waits, and if its related files could not be found in time."""
 
 
 class RowPayload(TypedDict):
@@ -226,6 +296,7 @@ def event_payload(event: SkillEvent) -> EventPayload:
         "source_ids": list(event.source_ids),
         "related": list(event.related),
         "created_at": event.created_at,
+        "is_related_known": event.is_related_known,
     }
 
 

@@ -24,7 +24,8 @@ BASE_DELAY_S = 1.0
 MAX_DELAY_S = 60.0
 """Longest pause after a failure, whatever the provider asks for: each probe is one request."""
 REJECTED_DELAY_S = 600.0
-"""Pause after a refusal of the key, the quota or the model (one request in ten minutes)."""
+"""Pause after a refusal of the key, the quota, the model or of any text (one request in ten
+minutes): it lasts until a person acts. Wrong answers to any text are a failure like others."""
 _MAX_DOUBLINGS = 16
 _GRAIN_S = 1e-3
 """Less is no pause: a sleep may end a rounding error too early."""

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 import unicodedata
+from itertools import islice
 from typing import TYPE_CHECKING, Self
 
 import msgpack
 
-from memory.changes import apply_to_files, decode_change
+from memory.changes import apply_to_files, decode_change, paid_for
 from memory.errors import SnapshotCorrupt
+from memory.packing import decode_stream
 from memory.records import decode_files
 from memory.recovery import open_saved, replay_all
 
@@ -94,6 +96,24 @@ class SnapshotReader:
                 yield packed.parsed
             except (ValueError, TypeError, msgpack.UnpackException):
                 raise self._corrupt() from None
+
+    def embedded_hashes(self) -> set[bytes]:
+        """Returns the content hash of every text whose vector is here, in a file or not."""
+        hashes = {
+            packed.hash_of(position)
+            for packed in self._packed_files().values()
+            for position in range(packed.summary.num_chunks)
+        }
+        parts = {part.name for part in self.header.parts}
+        try:
+            for name in parts & {"cache", "kept"}:
+                stored = decode_stream(bytes(self._saved.snapshot.view(name)))
+                hashes.update(islice(stored, 0, None, 2))
+            for record in self._saved.changes:
+                hashes.update(paid_for(decode_change(bytes(record.payload))))
+        except (ValueError, TypeError, msgpack.UnpackException):
+            raise self._corrupt() from None
+        return hashes
 
     def open_index(self, memory: MemorySettings, model: ModelInfo) -> MemoryIndex:
         """Returns the whole index for searching.

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from memory.errors import EmbeddingError
+
 T = TypeVar("T")
 
 
@@ -28,9 +30,10 @@ class RefusalSearch(Generic[T]):
         self._num_refused = 0
         self.has_passed = False
         """Whether the provider took any of them."""
-        self.last_reason = ""
-        self.suspects: list[tuple[T, str]] = []
-        """Texts that were refused alone, and why."""
+        self.last_error: EmbeddingError
+        """Of the last group that was refused."""
+        self.suspects: list[tuple[T, EmbeddingError]] = []
+        """Texts that were refused alone, and how."""
 
     def next_group(self, fitting: Callable[[Sequence[T]], int]) -> tuple[T, ...]:
         """Returns what goes into the next request; nothing at the end.
@@ -50,12 +53,12 @@ class RefusalSearch(Generic[T]):
         """Notes that the last group was taken."""
         self.has_passed = True
 
-    def refused(self, group: Sequence[T], reason: str) -> None:
-        """Notes that a group was refused."""
+    def refused(self, group: Sequence[T], error: EmbeddingError) -> None:
+        """Notes that a group got no vectors."""
         self._num_refused += 1
-        self.last_reason = reason
+        self.last_error = error
         if len(group) == 1:
-            self.suspects.append((group[0], reason))
+            self.suspects.append((group[0], error))
             return
         middle = len(group) // 2
         self._groups += (tuple(group[:middle]), tuple(group[middle:]))

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
         StatusPayload,
     )
 
+_SIDES = (
+    "Text is how much of the query a section holds; vector is its cosine with the query, and noise"
+    " the cosine it has with unrelated prompts."
+)
 _SNIPPET_CHARACTERS = 300
 _HEADLINES_CHARACTERS = 300
 _MAX_NAMED = 5
@@ -63,8 +67,10 @@ def search_markdown(answer: SearchPayload, *, explain: bool = False) -> str:
     if not answer.get("ready", True) or answer.get("pending"):
         waiting = _count(answer.get("pending", 0), "file")
         lines += ["", f"The index is still being built ({waiting} pending): hits may be missing."]
+    if not hits:
+        lines += ["", "Nothing was found; try other words, a name or a synonym."]
     if explain:
-        lines += ["", _calibration(answer["threshold"])]
+        lines += ["", _calibration(answer["threshold"]), "", _SIDES]
     for path in paths:
         lines += ["", f"## {_named(path)}"]
         for hit in (hit for hit in hits if hit["path"] == path):
@@ -144,7 +150,10 @@ def _named(path: str) -> str:
 def _calibration(threshold: float | None) -> str:
     if threshold is None:
         return "Scores are not calibrated yet."
-    return f"Calibrated: a level of {threshold:.3f}, noise or less, scores 0.55."
+    return (
+        f"Scores are calibrated: what unrelated prompts reach in this workspace, level"
+        f" {threshold:.3f}, scores at most 0.55."
+    )
 
 
 def _hit_lines(hit: HitPayload, *, explain: bool) -> Iterator[str]:
@@ -155,7 +164,7 @@ def _hit_lines(hit: HitPayload, *, explain: bool) -> Iterator[str]:
     yield f"  `{sanitize_code(hit['headlines'], _HEADLINES_CHARACTERS, in_table=False)}`"
     if explain:
         vector = f"vector {hit['vector_score']:.3f} (noise {hit['noise']:.3f})"
-        yield f"  text {hit['text_score']:.3f}, {vector},"
+        yield f"  text {hit['text_score']:.3f}, {vector}"
         if hit["part"]:
             yield f"  answers: {sanitize_cell(hit['part'], _SNIPPET_CHARACTERS)}"
         yield f"  last modified {hit['last_modified']}"
@@ -173,11 +182,12 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
         name = sanitize_cell(f"{embedding['provider']} / {embedding['model']}")
         yield f"- model: {name}, dimension {embedding['dimension']}"
     if status["building"]:
-        yield f"- being built: {_building(status['building'], status['files'])}"
+        yield f"- being built: {_building(status['building'], status)}"
     if status["state"] != "stopped":
         yield f"- pending: {_count(status['pending'], 'file')}"
         yield f"- embedded since the start: {_count(status['embedded_inputs'], 'text')}"
-    yield from _model_lines(status["model_calls"])
+    num_waiting = sum(failed["waiting"] for failed in status["failed"])
+    yield from _model_lines(status["model_calls"], num_waiting)
     if status["state"] == "ready":
         yield f"- scores: {'not ' if status['threshold'] is None else ''}calibrated"
     if status["state"] != "starting":
@@ -194,19 +204,22 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
 
 def _failed_lines(files: Sequence[FailedPayload]) -> Iterator[str]:
     """Yields a line a file; of many that fail for one reason, the first few and a count."""
-    alike: dict[tuple[str, str], list[str]] = {}
+    alike: dict[tuple[bool, str, str], list[FailedPayload]] = {}
     for failed in files:
-        alike.setdefault((failed["stage"], failed["reason"]), []).append(failed["path"])
-    for (stage, why), paths in alike.items():
-        reason, named = sanitize_cell(why), paths[:_MAX_NAMED]
-        for path in named:
-            yield f"- failed: {_named(path)} ({stage}): {reason}"
-        if len(paths) > len(named):
-            more = _count(len(paths) - len(named), "more file")
-            yield f"- failed: {more} ({stage}): {reason}"
+        kind = (failed["waiting"], failed["stage"], failed["reason"])
+        alike.setdefault(kind, []).append(failed)
+    for (is_waiting, stage, why), those in alike.items():
+        label, reason = "pending" if is_waiting else "failed", sanitize_cell(why)
+        if is_waiting:
+            reason += f", next attempt at {_time(min(failed['retry_at'] for failed in those))}"
+        names = [_named(failed["path"]) for failed in those[:_MAX_NAMED]]
+        if len(those) > len(names):
+            names.append(_count(len(those) - len(names), "more file"))
+        for name in names:
+            yield f"- {label}: {name} ({stage}): {reason}"
 
 
-def _model_lines(calls: ModelCallsPayload) -> Iterator[str]:
+def _model_lines(calls: ModelCallsPayload, num_waiting: int) -> Iterator[str]:
     """Yields what a provider costs and what is wrong with it, if there is something to say."""
     failed = ", ".join(f"{number:,} {kind}" for kind, number in calls["failures"].items())
     if calls["billed_tokens"] or calls["cost"] is not None or failed:
@@ -218,11 +231,16 @@ def _model_lines(calls: ModelCallsPayload) -> Iterator[str]:
     if calls["token_budget"] is not None:
         yield f"- budget: {calls['token_room'] or 0:,} of {calls['token_budget']:,} tokens left"
     if calls["breaker"] != "closed":
-        reason = sanitize_cell(calls["last_error"])
-        again = "it is asked again"
+        since, again = "", "it is asked again"
+        if calls["breaker_since"] is not None:
+            since = f" since {_time(calls['breaker_since'])}"
         if calls["retry_at"] is not None:
-            again += f" at {iso_time(int(calls['retry_at'] * 1e9))}"
-        yield f"- provider does not work, search has no vectors: {reason}; {again}"
+            again += f" at {_time(calls['retry_at'])}"
+        waiting = f"{_count(num_waiting, 'file')} {'waits' if num_waiting == 1 else 'wait'} for it"
+        yield (
+            f"- provider does not work{since}, {waiting}, search has no vectors:"
+            f" {sanitize_cell(calls['last_error'])}; {again}"
+        )
     if calls["refused_texts"]:
         yield f"- refused by the provider: {_count(calls['refused_texts'], 'text')}"
     if calls["learned_limits"] is not None:
@@ -230,10 +248,19 @@ def _model_lines(calls: ModelCallsPayload) -> Iterator[str]:
         yield f"- provider takes less than it promises: {texts:,} texts, {tokens:,} tokens at once"
 
 
-def _building(new: BuildingPayload, num_files: int) -> str:
+def _time(unix_s: float) -> str:
+    return iso_time(int(unix_s * 1e9))
+
+
+def _building(new: BuildingPayload, status: StatusPayload) -> str:
     name = sanitize_cell(f"{new['provider']} / {new['model']}")
-    files = f"{new['files']:,} of {_count(max(new['files'], num_files), 'file')}"
-    return f"{name}, dimension {new['dimension']}, {files}; until then searches find words only"
+    files = f"{new['files']:,} of {_count(max(new['files'], status['files']), 'file')}"
+    if all(new[key] == status["embedding"][key] for key in ("provider", "model", "dimension")):
+        return f"{name}, {files} embedded anew"
+    told = f"{name}, dimension {new['dimension']}, {files}"
+    if new["words_only"]:
+        told += f"; until then searches find words only: {sanitize_cell(new['words_only'])}"
+    return told
 
 
 def _save_lines(saves: SavesPayload) -> Iterator[str]:

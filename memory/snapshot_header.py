@@ -115,7 +115,8 @@ def decode_header(data: bytes) -> Header:
         max_ext_len=0,
     )
     info = dict(raw["info"])
-    info["identity"] = Identity(**_typed(info["identity"], Identity))
+    # The number of rebuilds came later than the format.
+    info["identity"] = Identity(**_typed({"rebuild": 0, **info["identity"]}, Identity))
     parts, end = [], PREAMBLE.size
     for name, length, sha256 in raw["parts"]:
         _check(isinstance(name, str) and isinstance(sha256, bytes) and _is_count(length))

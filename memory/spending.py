@@ -33,7 +33,7 @@ class Spending:
     @property
     def cost(self) -> float | None:
         """Price of the tokens so far; None without a price."""
-        return self._spent * self._price / _MILLION if self._price is not None else None
+        return price_of(self._spent, self._price)
 
     @property
     def room(self) -> int | None:
@@ -41,6 +41,15 @@ class Spending:
         if self.token_budget is None:
             return None
         return max(0, self.token_budget - self._spent - self._reserved)
+
+    @property
+    def spent(self) -> int:
+        """Tokens of all requests that were answered."""
+        return self._spent
+
+    def recall(self, num_tokens: int) -> None:
+        """Adds what was spent by somebody whose place this takes."""
+        self._spent += num_tokens
 
     def begin(self, num_tokens: int) -> None:
         """Notes a request that goes out with so many tokens, estimated."""
@@ -62,3 +71,8 @@ class Spending:
         """Notes that the request, see ``begin``, gave nothing, which costs nothing."""
         self._reserved -= num_tokens
         self.num_failures[kind] += 1
+
+
+def price_of(num_tokens: int, price_per_million: float | None) -> float | None:
+    """Returns what tokens cost; None without a price."""
+    return num_tokens * price_per_million / _MILLION if price_per_million is not None else None

@@ -11,7 +11,7 @@ State = Literal["stopped", "starting", "indexing", "ready", "workspace_missing",
 
 
 class FailedPayload(TypedDict):
-    """A file that could not be indexed for now."""
+    """A file that could not be indexed for now, or waits for a provider that does not work."""
 
     path: str
     stage: str
@@ -19,6 +19,8 @@ class FailedPayload(TypedDict):
     attempts: int
     retry_at: float
     """Unix time, seconds."""
+    waiting: bool
+    """Whether it waits for a provider that does not work for others either; then it is pending."""
 
 
 class SkippedPayload(TypedDict):
@@ -71,6 +73,8 @@ class BuildingPayload(TypedDict):
     files: int
     """Files that it holds already; the one that answers holds ``files`` of the status."""
     chunks: int
+    words_only: str
+    """Why searches find words only until then; empty if the old model gives them vectors."""
 
 
 class ActorPayload(TypedDict):
@@ -123,6 +127,8 @@ class StatusPayload(TypedDict):
     files: int
     chunks: int
     pending: int
+    """Files still to be indexed: those that wait or are worked on, and those in ``failed`` that
+    wait for the provider."""
     failed: list[FailedPayload]
     skipped: list[SkippedPayload]
     embedding: EmbeddingPayload

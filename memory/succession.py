@@ -1,8 +1,12 @@
-"""Which index answers while that of another model is built, and when does that take over?
+"""Which index answers while another one is built, and when does that take over?
 
 Vectors of two models cannot be compared, and to embed every file again takes long (SPEC E5). So two
-indexes are open then: the *old* one answers, by words, and the *newest* takes the changes, until it
-holds what the old one holds. At any other time the newest is the only one.
+indexes are open then: the *old* one answers, by words alone unless its own model can still be
+asked, and the *newest* takes the changes, until it holds what the old one holds. At any other time
+the newest is the only one.
+
+The same is done when somebody wants every file embedded anew by the same model (a *rebuild*). The
+old one then answers as ever, and takes the changes, too.
 """
 
 from __future__ import annotations
@@ -14,11 +18,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from memory.errors import DimensionMismatch, StaleUpdate
-from memory.identity import Identity
+from memory.identity import Identity, differences
 from memory.index_folders import KEPT_S, NEXT_NAME, clear, forget_previous, settle
 from memory.index_opening import Kept, open_or_create
 from memory.messages import FileUpdate
-from memory.records import PackedFile
+from memory.rebuilding import begin_rebuild
 from memory.taking_over import is_ready, is_saved, moved, saved
 
 if TYPE_CHECKING:
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
         ParsedFile,
         Query,
         SearchResult,
+        WordsOnly,
     )
     from memory.providers.base import ModelInfo
     from memory.storage import StorageStatus
@@ -62,6 +67,12 @@ class _Indexes:
     @property
     def answering(self) -> MemoryIndex:
         return (self.old or self.newest).index
+
+    @property
+    def is_rebuild(self) -> bool:
+        """Whether the old one takes the vectors of the newest, too."""
+        old = self.old
+        return old is not None and not differences(old.index.identity, self.newest.index.identity)
 
     def all(self) -> tuple[Kept, ...]:
         return (self.newest,) if self.old is None else (self.newest, self.old)
@@ -114,6 +125,14 @@ class Succession:
         """The index that is searched and listed."""
         return self._now.answering
 
+    @property
+    def former(self) -> Identity | None:
+        """Identity of an old index of another model; None while there is none."""
+        now = self._now
+        if now.old is None or now.is_rebuild:
+            return None
+        return now.old.index.identity
+
     def plan(self, parsed: ParsedFile) -> FileDelta:
         """Returns which chunks of a file the newest index has no vector of."""
         return self._now.newest.index.plan(parsed)
@@ -132,8 +151,8 @@ class Succession:
         except DimensionMismatch as error:
             self._begin_with(error, update.hashes, update.vectors)
             raise StaleUpdate(update.path, self._now.newest.index.epoch) from None
-        if now.old is not None:
-            _follow(now.old, now.newest.index.file(update.path), update.path, update.parsed)
+        if _is_behind(now.old, now.newest.index.file(update.path), update.path):
+            _follow(now, update)
         return result
 
     def add(
@@ -143,9 +162,10 @@ class Succession:
         now = self._now
         with now.newest.storage.changing:
             result = now.newest.index.add(batch, hashes, vectors)
-        if now.old is not None:
-            for packed in batch.files:
-                _follow(now.old, packed.summary, packed.summary.path, packed)
+        for packed in batch.files:
+            path = packed.summary.path
+            if _is_behind(now.old, packed.summary, path):
+                _follow(now, FileUpdate(path, packed.parsed, tuple(hashes), vectors))
         return result
 
     def keep(self, hashes: Sequence[str], vectors: NDArray[np.float32]) -> None:
@@ -158,7 +178,7 @@ class Succession:
             self._begin_with(error, hashes, vectors)
 
     def search(self, query: Query, vector: NDArray[np.float32] | None) -> SearchResult:
-        """Returns the best hits; the old index answers by words alone, and says so.
+        """Returns the best hits; that of another model answers by words alone, and says so.
 
         Args:
             query: Text and limit.
@@ -166,13 +186,30 @@ class Succession:
                 configured model; None if there is none.
         """
         now = self._now
-        if now.old is not None:
+        if now.old is not None and not now.is_rebuild:
             return now.old.index.search(query, None, degraded=_progress(now.newest, now.old))
-        dim = now.newest.index.dim
-        if vector is not None and dim and vector.shape[-1] != dim:
+        index = now.answering
+        if vector is not None and index.dim and vector.shape[-1] != index.dim:
             reason = "the model answers with another dimension than it did"
-            return now.newest.index.search(query, None, degraded=reason)
-        return now.newest.index.search(query, vector)
+            return index.search(query, None, degraded=reason)
+        return index.search(query, vector)
+
+    def search_former(
+        self, query: Query, vector: NDArray[np.float32] | None, former: Identity, trouble: str
+    ) -> SearchResult | None:
+        """Returns the best hits of the old index; None if there is none of this model any more.
+
+        Args:
+            query: Text and limit.
+            vector: As for ``search``, made by the model of the old index.
+            former: Its identity, see ``former``.
+            trouble: Why there is no vector.
+        """
+        now = self._now
+        if now.old is None or now.old.index.identity != former:
+            return None
+        degraded = f"{_progress(now.newest, now.old)}; {trouble}"
+        return now.old.index.search(query, vector, degraded=degraded)
 
     def calibrate(self, vectors: NDArray[np.float32] | None) -> Calibration:
         """Goes one step with the newest index; see MemoryIndex.calibrate."""
@@ -193,6 +230,10 @@ class Succession:
         known = {file.path for file in files}
         rest = (file for file in now.old.index.files() if file.path not in known)
         return files + tuple(replace(file, mtime_ns=_NEVER) for file in rest)
+
+    def words_only(self) -> tuple[WordsOnly, ...]:
+        """Returns the files of the newest index that have chunks without a vector."""
+        return self._now.newest.index.words_only()
 
     def status(self) -> IndexStatus:
         """Returns the counters of the index that answers, and in them those of the newest one."""
@@ -285,7 +326,42 @@ class Succession:
             new.storage.stop_logging()
             with suppress(OSError):  # the next start tries again
                 clear(self._data / NEXT_NAME, self._disk)
+            if not differences(new.index.identity, old.index.identity):
+                # Nobody can switch back to it.
+                forget_previous(self._data, disk=self._disk)
         logger.info("%s", _taken_over(new.index.identity, old.index.identity))
+        return True
+
+    def begin_rebuild(self, now: float) -> bool:
+        """Begins an index of the same model, for which every file is embedded anew.
+
+        May run beside changes and searches; a change that comes at the same moment is found by the
+        comparison with the disk that follows.
+
+        Args:
+            now: Unix time, seconds.
+
+        Returns:
+            Whether it was begun; not so if another one is being built already, or if there is
+            nothing yet that could be embedded anew.
+
+        Raises:
+            OSError: the disk refused; nothing was begun.
+        """
+        with self._writing:
+            newest = self._now.newest
+            if self._now.old is not None or not newest.index.revision:
+                return False
+            begun = begin_rebuild(
+                self._opener,
+                self._data,
+                current=newest,
+                model=self._model,
+                now=now,
+                disk=self._disk,
+            )
+            self._now = _Indexes(begun, newest)
+        logger.info("every file is embedded anew; the old index answers until then")
         return True
 
     def begin(self, dim: int) -> bool:
@@ -318,7 +394,8 @@ class Succession:
         if not settle(self._data, current=old.index.identity, configured=wanted, now=0.0):
             return _Indexes(old)
         epoch = f"{newest.index.epoch}.{self._num_begun}"
-        return _Indexes(self._opener.next(self._data, model, epoch), old)
+        rebuild = newest.index.identity.rebuild
+        return _Indexes(self._opener.next(self._data, model, epoch, rebuild=rebuild), old)
 
     def _begin_with(
         self, error: DimensionMismatch, hashes: Sequence[str], vectors: NDArray[np.float32]
@@ -336,23 +413,19 @@ class Succession:
             newest.index.keep(hashes, vectors)
 
 
-def _follow(
-    old: Kept, summary: FileSummary | None, path: str, file: ParsedFile | PackedFile | None
-) -> None:
-    """Makes a change in the old index, too, unless that needs a vector of its model.
+def _is_behind(old: Kept | None, summary: FileSummary | None, path: str) -> bool:
+    """Tells whether the old index, if there is one, knows a file otherwise than it is."""
+    return old is not None and summary != old.index.file(path)
 
-    Args:
-        old: Its index and place.
-        summary: Of the file, which tells most files that are there as they are.
-        path: Key of the file.
-        file: What it is; None if it is gone.
-    """
-    if summary == old.index.file(path):
+
+def _follow(now: _Indexes, update: FileUpdate) -> None:
+    """Makes a change in the old index, too, unless that needs a vector that is not there."""
+    if now.old is None:
         return
-    parsed = file.parsed if isinstance(file, PackedFile) else file
-    if parsed is None or not old.index.plan(parsed).missing:
-        with old.storage.changing:
-            old.index.apply(FileUpdate(path, parsed))
+    if not now.is_rebuild:
+        update = FileUpdate(update.path, update.parsed)
+    with now.old.storage.changing, suppress(StaleUpdate, DimensionMismatch):
+        now.old.index.apply(update)
 
 
 def _progress(new: Kept, old: Kept) -> str:
@@ -361,4 +434,6 @@ def _progress(new: Kept, old: Kept) -> str:
 
 
 def _taken_over(new: Identity, old: Identity) -> str:
+    if not differences(old, new):
+        return "every file was embedded anew; the new index answers now"
     return f"{new.provider} / {new.model} answers now instead of {old.provider} / {old.model}"

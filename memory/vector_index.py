@@ -119,6 +119,14 @@ class VectorIndex:
         """Tells whether a row is in use."""
         return row in self._live
 
+    def zero_rows(self) -> set[int]:
+        """Returns the rows in use whose vector is zero; looks at one value of most rows."""
+        block = self._store.block()
+        if not block.size:
+            return set()
+        likely = np.flatnonzero(block[:, 0] == 0)
+        return self._live.intersection(likely[~block[likely].any(axis=1)].tolist())
+
     def allocate(self, count: int) -> list[int]:
         """Returns that many rows to ``put`` or ``free``; all memory they need is there."""
         size = len(self._store)

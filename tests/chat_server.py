@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 NUM_TOKENS = 100
 """What every answer claims to have cost."""
@@ -71,10 +72,13 @@ def _completion(message: Mapping[str, Any], reason: str) -> Turn:
 
 
 class ChatServer:
-    """Answers the nth request with the nth turn; the last turn is repeated for ever."""
+    """Answers the nth request with the nth turn; the last turn is repeated for ever.
+
+    A script may also be a function, which sees the body of the request and decides.
+    """
 
     def __init__(self) -> None:
-        self.script: Sequence[Turn] = (says("noop"),)
+        self.script: Sequence[Turn] | Callable[[Mapping[str, Any]], Turn] = (says("noop"),)
         self.requests: list[dict[str, Any]] = []
         """Bodies, in order."""
         self.headers: list[dict[str, str]] = []
@@ -112,6 +116,8 @@ class ChatServer:
             self.headers.append(headers)
             self.paths.append(path)
             self._answered.notify_all()
+        if callable(self.script):
+            return self.script(body)
         return self.script[min(len(self.requests), len(self.script)) - 1]
 
 
@@ -129,7 +135,9 @@ def _handler(server: ChatServer) -> type[BaseHTTPRequestHandler]:
                 self.send_header(name, value)
             self.send_header("content-length", str(len(turn.body)))
             self.end_headers()
-            self.wfile.write(turn.body)
+            with suppress(OSError):  # whoever asked may be gone
+                self.wfile.write(turn.body)
+                self.wfile.flush()
 
         def log_message(self, *_: Any) -> None:
             pass

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import logging
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +23,7 @@ from actors.watcher import Watcher
 from memory import errors
 from memory.cli import main
 from memory.config import MemorySettings
+from memory.plugin import DaemonPlugin, MemoryPlugin, create
 from memory.providers.local import LOCAL_MODELS
 
 if TYPE_CHECKING:
@@ -55,6 +58,8 @@ COMMANDS = (
     "doctor",
     "events",
     "mcp",
+    "save",
+    "rebuild",
     "init",
 )
 
@@ -136,3 +141,46 @@ def test_every_error_class_stands_in_the_tree_of_its_module() -> None:
 
     assert names
     assert [name for name in names if name not in (errors.__doc__ or "")] == []
+
+
+def plugin_examples() -> list[str]:
+    """Returns the programs that the README shows for daemons."""
+    section = README.split("### Inside a daemon")[1].split("\n### ")[0]
+    return re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+
+
+def test_the_example_for_a_daemon_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With a memory that is disabled, which has the same members."""
+    monkeypatch.chdir(tmp_path)
+    Path("config.yml").touch()
+    caplog.set_level(logging.INFO)
+
+    exec(compile(plugin_examples()[0], "README.md", "exec"), {"__name__": "__main__"})
+
+    assert "memory: disabled \u2014 pending config" in caplog.text
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_examples_for_daemons_use_only_what_there_is(number: int) -> None:
+    tree = ast.parse(plugin_examples()[number])
+    used = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "plugin"
+    }
+
+    assert {"start", "context_provider", "stop"} <= used <= set(dir(MemoryPlugin))
+
+
+def test_every_member_of_the_plugin_and_every_argument_of_create_is_in_the_readme() -> None:
+    members = [name for name in vars(MemoryPlugin) if not name.startswith("_")]
+    arguments = list(inspect.signature(create).parameters)[1:]
+    stopping = list(inspect.signature(DaemonPlugin.stop).parameters)[1:]
+
+    assert [name for name in members if not re.search(rf"`{name}[`(]", README)] == []
+    assert [name for name in arguments if f"{name}=" not in README] == []
+    assert all(f"`{name}`" in README for name in stopping)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import email
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -177,6 +178,35 @@ def test_the_metadata_names_the_licence_and_carries_its_texts(wheel, names):
 
 def test_the_installed_command_shows_its_help(installed):
     assert "usage: memory" in installed.run("memory", "--help").lower()
+
+
+def test_a_daemon_finds_the_plugin_by_its_entry_point(installed):
+    program = (
+        "from importlib.metadata import entry_points;"
+        "(found,) = entry_points(group='agent_daemon.plugins');"
+        "print(found.name, found.load().__module__)"
+    )
+
+    assert installed.run("python", "-c", program) == "memory memory.plugin\n"
+
+
+def test_a_distribution_that_holds_a_package_of_ours_is_named(installed):
+    program = (
+        "from memory.collisions import check_owners, check_place\n"
+        "from memory.errors import PackagingError\n"
+        "check_place()\n"
+        "try: check_owners()\n"
+        "except PackagingError as error: print(error)\n"
+    )
+    other = installed.site_packages / "other_memory-1.0.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: other-memory\nVersion: 1.0\n")
+    (other / "top_level.txt").write_text("memory\n")
+    told = installed.run("python", "-c", program)
+    shutil.rmtree(other)
+
+    assert "the package memory is also that of other-memory" in told
+    assert installed.run("python", "-c", program) == ""
 
 
 @pytest.mark.parametrize("package", ["actors", "memory"])

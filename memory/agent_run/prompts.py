@@ -24,6 +24,7 @@ NONCE_BYTES = 16
 MAX_SOURCES = 20
 _NS_PER_S = 1_000_000_000
 _DELIMITER = re.compile(r"<(?=/?data-[0-9a-f]{8})", re.IGNORECASE)
+_UNKNOWN = "related files: they could not be looked for in time, so search for them"
 _FRAME = """\
 You run the handler below, by yourself: nobody reads along or answers questions.
 
@@ -63,6 +64,8 @@ def messages(handler: Handler, event: SkillEvent, nonce: str) -> list[Message]:
         _data("sources", _listed(event.source_ids), nonce),
         _data("related files", _listed(event.related), nonce),
     ]
+    if not event.is_related_known:
+        parts.append(_UNKNOWN)
     return [
         {"role": "system", "content": _encodable(frame)},
         {"role": "user", "content": "\n\n".join(filter(None, parts))},

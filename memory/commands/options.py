@@ -31,7 +31,7 @@ class Options:
     now_s: float
     """Unix time of the call, seconds."""
     subject: str
-    """Query, path or prompt."""
+    """Query, path, prompt or fact."""
     limit: int | None
     explain: bool
     queries: str | None
@@ -48,6 +48,7 @@ class Options:
     rebuild_compare: bool
     yes: bool
     offline: bool
+    dry_run: bool
 
     def settings(self) -> Settings:
         """Reads the configuration; without a file everything has its default.

@@ -6,12 +6,14 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from memory.rebuild_rendering import rebuilt_line
 from memory.sanitizing import printable_block
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from memory.commands import Options
+    from memory.payloads import RebuildPayload
 
 # Laying out markdown takes a second per 100,000 characters.
 _MAX_STYLED_CHARACTERS = 20_000
@@ -46,6 +48,19 @@ def complain(message: str) -> None:
     """Prints a message, one prefixed line for each of its lines, to stderr."""
     for line in printable_block(message).splitlines():
         sys.stderr.write(f"memory: {line}\n")
+
+
+def print_rebuilt(answer: RebuildPayload, *, as_json: bool) -> int:
+    """Prints what a rebuild did; returns the exit code, 1 if files were left behind."""
+    if as_json:
+        json.dump(answer, sys.stdout, indent=2)
+        sys.stdout.write("\n")
+    else:
+        say(rebuilt_line(answer))
+    sys.stdout.flush()
+    for path in answer["failed"]:
+        complain(f"{path} was left behind and is tried again; `memory status` says why")
+    return 1 if answer["failed"] else 0
 
 
 def _print_styled(documents: Iterable[str]) -> None:

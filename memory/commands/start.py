@@ -41,7 +41,7 @@ def run(options: Options) -> int:
     configured = settings.core.workspace
     workspace = options.find_workspace(configured)
     _provide(workspace, named=bool(options.workspace or configured))
-    _become_daemon(options, workspace)
+    become_daemon(options, workspace)
     return 0
 
 
@@ -56,9 +56,10 @@ def _provide(workspace: Path, *, named: bool) -> None:
     say(f"created the workspace {workspace}")
 
 
-def _become_daemon(options: Options, workspace: Path) -> None:
+def become_daemon(options: Options, workspace: Path, *more: str) -> None:
+    """Replaces this process by the daemon; ``more`` are further arguments of ``actors.daemon``."""
     sys.stdout.flush()
     arguments = {"--config": options.config, "--workspace": workspace, "--data": options.data}
     flags = [text for name, path in arguments.items() for text in (name, str(path))]
     # -P: a folder called actors or memory where the person stands must not shadow ours.
-    os.execv(sys.executable, [sys.executable, "-P", "-m", "actors.daemon", *flags])  # noqa: S606
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "actors.daemon", *flags, *more])  # noqa: S606

@@ -1,7 +1,9 @@
 """How far may a mean, a rate or a difference be from what more questions would show?
 
 All intervals are of 95 %. The bootstrap is that of percentiles, with a generator of a fixed seed,
-so that the same values give the same interval.
+so that the same values give the same interval. It knows only what it saw: three questions that are
+all answered would give an interval without width. So few values, and those that are 0 or 1, get the
+interval of Wilson.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ _NUM_RESAMPLES = 2000
 _VALUES_AT_ONCE = 1 << 20
 _PERCENTILES = (2.5, 97.5)
 _Z = 1.959964
+FEW = 30
+"""Fewer values do not show how far values may lie apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +52,26 @@ class Difference:
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
-    """Returns the mean of at least one value, with its bootstrap interval.
+    """Returns the mean of at least one value in [0, 1], with its interval.
+
+    No values in [0, 1] of the same mean vary more than 0s and 1s, so for few values the interval of
+    a rate is rather too wide than too narrow.
 
     Raises:
-        ValueError: there is no value.
+        ValueError: there is no value, or one outside.
     """
-    low, high = _bootstrap(np.asarray(values, np.float64))
-    return Interval(float(np.mean(values)), low, high)
+    known = np.asarray(values, np.float64)
+    if len(known) < FEW or np.isin(known, (0, 1)).all():
+        return rate_interval(float(known.sum()), len(known))
+    return Interval(float(known.mean()), *_bootstrap(known))
 
 
-def rate_interval(num_hits: int, total: int) -> Interval:
+def rate_interval(num_hits: float, total: int) -> Interval:
     """Returns a share of at least one trial, with its interval; wide even if it is 0 or 1.
+
+    Args:
+        num_hits: Trials that hit; some may count in part.
+        total: All trials.
 
     Raises:
         ValueError: there is no trial, or the hits are not among them.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memory.evaluation.intervals import FEW
 from memory.evaluation.measures import MEASURES
 from memory.sanitizing import sanitize_cell
 
@@ -38,7 +39,8 @@ def eval_markdown(answer: EvalPayload) -> str:
     model = sanitize_cell(answer["model"])
     lines = [f"{size}, {model}; {_rules(answer['rules'])}; in brackets intervals of 95 %"]
     for kind, figures in answer["kinds"].items():
-        lines += ["", f"## {kind}: {_count(figures['questions'], 'question')}", ""]
+        few = ", too few to rely on" if figures["questions"] < FEW else ""
+        lines += ["", f"## {kind}: {_count(figures['questions'], 'question')}{few}", ""]
         lines += _measures(figures)
     lines += ["", "## `# Memories` tables", "", *_tables(answer)]
     if answer["comparison"] is not None:

@@ -163,7 +163,16 @@ def test_the_main_job_from_first_start_to_second(home: Home) -> None:
     again = home.answer("status")
     assert again["embedded_inputs"] == 0
     assert (again["files"], again["chunks"]) == (2, 3)
-    home.memory("stop")
+    assert _left_after_a_kill(home) == []
+
+
+def _left_after_a_kill(home: Home) -> list[psutil.Process]:
+    """Returns what is left of a daemon ten seconds after a kill (FAULTS 70)."""
+    ours = _processes_of(home)
+    assert home.daemon is not None
+    home.daemon.kill()
+    _gone, left = psutil.wait_procs(ours, timeout=10)
+    return left
 
 
 def _paths(home: Home) -> list[str]:

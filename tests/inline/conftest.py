@@ -21,6 +21,7 @@ from memory.checking import HeldIndex, check_files
 from memory.chunk_limits import chunk_limits
 from memory.config import EmbeddingsSettings, MemorySettings, Settings
 from memory.debounce import Debounce
+from memory.errors import ConfigError
 from memory.globs import Globs
 from memory.messages import FileEvent
 from memory.providers.local import LOCAL_MODELS, MINILM
@@ -33,10 +34,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
+    from actors.former_model import Open
     from memory.bulk import FileBatch
+    from memory.config import InferenceSettings
+    from memory.identity import Identity
     from memory.inspection import Difference
     from memory.messages import ParsedFile
-    from memory.providers.base import ModelInfo
+    from memory.providers.base import Embedder, ModelInfo
 
 INFO = LOCAL_MODELS[MINILM].info
 RECONCILE_S = 60.0
@@ -109,11 +113,11 @@ class Pipe:
         await self.settle()
 
     async def settle(self) -> None:
-        """Lets the actors work until they have compared disk and index and nothing is pending."""
+        """Lets the actors work until disk and index are compared and nothing can be done now."""
 
         async def idle() -> bool:
             status = await self.chunker.status.remote()
-            return status.num_reconciles > 0 and not status.num_pending
+            return status.num_reconciles > 0 and status.num_pending == status.num_held_up
 
         await self.until(idle)
 
@@ -124,7 +128,8 @@ class Pipe:
 
         async def idle() -> bool:
             status = await self.chunker.status.remote()
-            return status.num_reconciles > before and not status.num_pending
+            is_done = status.num_pending == status.num_held_up
+            return status.num_reconciles > before and is_done
 
         await self.until(idle)
 
@@ -151,12 +156,32 @@ class Pipe:
         again = Recomputing(files, limits, model, is_exact=True)
         return [*report.differences, *again.differences(index, report.equal)]
 
+    async def restart_chunker(self) -> None:
+        """Replaces the Chunker by a fresh process, which knows nothing."""
+        await self.chunker.shell.stop()
+        options = ChunkerOptions(self.root, self.settings.memory, self.info)
+        self.chunker.shell = Chunker(
+            options, self.keeper, self.pool, self.persister, self.clock, self.builder
+        )
+
     def restart_keeper(self) -> None:
         """Replaces the keeper by a fresh process, as Ray would: it loads what is on disk."""
         self.keeper.shell = IndexKeeper(self.settings, self.info, self.data, self.root)
 
 
-def start(root: Path, data: Path, info: ModelInfo, clock: FakeClock, dim: int = 0) -> Pipe:
+def gone(_identity: Identity, _inference: InferenceSettings) -> Embedder:
+    """Opens no model that was configured before."""
+    raise ConfigError("it is not configured any more")
+
+
+def start(
+    root: Path,
+    data: Path,
+    info: ModelInfo,
+    clock: FakeClock,
+    dim: int = 0,
+    open_former: Open = gone,
+) -> Pipe:
     """Returns the actors of a memory whose model is a hash.
 
     Args:
@@ -165,6 +190,7 @@ def start(root: Path, data: Path, info: ModelInfo, clock: FakeClock, dim: int = 
         info: The configured model.
         clock: Of all actors.
         dim: Dimension of the answers; that of the model by default.
+        open_former: Opens the model that was configured before.
     """
     settings = Settings(
         memory=MemorySettings(
@@ -179,7 +205,7 @@ def start(root: Path, data: Path, info: ModelInfo, clock: FakeClock, dim: int = 
     persister = InlineHandle(Persister(data, keeper, Debounce(FLUSH_S, 10 * FLUSH_S), clock))
     options = ChunkerOptions(root, settings.memory, info)
     chunker = InlineHandle(Chunker(options, keeper, pool, persister, clock, builder))
-    provider = InlineHandle(ContextProvider(settings, keeper, pool, clock))
+    provider = InlineHandle(ContextProvider(settings, keeper, pool, clock, open_former))
     emitter = InlineHandle(EventEmitter(data, provider, clock))
     return Pipe(
         root,
@@ -202,7 +228,8 @@ async def stop(pipe: Pipe) -> None:
     """Ends the loops of a memory; the disk is as after a kill."""
     await pipe.chunker.shell.stop()
     pipe.persister.shell._task.cancel()
-    pipe.provider.shell._task.cancel()
+    for task in pipe.provider.shell._tasks:
+        task.cancel()
 
 
 @pytest.fixture

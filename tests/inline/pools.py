@@ -42,6 +42,7 @@ class Worker:
     most_at_once: int = 0
     num_now: int = 0
     model: HashEmbedder = field(default_factory=lambda: HashEmbedder(DIM))
+    num_spent: int = 0
 
     async def embed(self, texts: tuple[str, ...]) -> Vectors:
         self.requests.append(texts)
@@ -57,6 +58,10 @@ class Worker:
             return Vectors(self.model.embed_documents(texts), self.tokens_a_text * len(texts))
         finally:
             self.num_now -= 1
+
+    def keep_spent(self, num_tokens: int) -> int:
+        self.num_spent = max(self.num_spent, num_tokens)
+        return self.num_spent
 
     async def embed_queries(self, texts: tuple[str, ...]) -> Vectors:
         self.requests.append(texts)

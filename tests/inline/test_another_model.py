@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from actors.bulk_embedding import CONTROL_TEXT
 from actors.succeeding import PATIENCE_S, RETRY_S
 from memory.checks import dump
 from memory.errors import ProviderUnavailable
@@ -16,10 +17,15 @@ from memory.identity import read_embedding_json
 from memory.index_folders import NEXT_NAME, identity_in
 from memory.messages import Query
 from memory.providers.base import RequestLimits
-from tests.inline.conftest import FLUSH_S, INFO, Pipe, start, stop
+from tests.doubles import HashEmbedder
+from tests.inline.conftest import FLUSH_S, INFO, Pipe, gone, start, stop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from actors.former_model import Open
+    from memory.config import InferenceSettings
+    from memory.identity import Identity
 
 pytestmark = pytest.mark.slow
 
@@ -33,10 +39,12 @@ def fill(pipe: Pipe) -> None:
 
 
 @asynccontextmanager
-async def restarted(before: Pipe, info=OTHER, dim: int = 0) -> AsyncIterator[Pipe]:
+async def restarted(
+    before: Pipe, info=OTHER, dim: int = 0, open_former: Open = gone
+) -> AsyncIterator[Pipe]:
     """The same memory after a kill, with another model in the configuration."""
     await stop(before)
-    pipe = start(before.root, before.data, info, before.clock, dim)
+    pipe = start(before.root, before.data, info, before.clock, dim, open_former)
     try:
         yield pipe
     finally:
@@ -53,6 +61,15 @@ async def taken_over(pipe: Pipe) -> bool:
 
 async def is_mirrored(pipe: Pipe) -> bool:
     return read_embedding_json(pipe.data).model == pipe.info.model
+
+
+async def asks_old_model(pipe: Pipe) -> bool:
+    former = pipe.provider.shell._former
+    return former.identity is not None and not former.trouble and await num_done(pipe) > 0
+
+
+async def is_told(pipe: Pipe) -> bool:
+    return "not configured" in (await pipe.provider.status.remote()).former_trouble
 
 
 async def num_done(pipe: Pipe) -> int:
@@ -90,7 +107,7 @@ async def test_the_old_index_answers_until_the_new_one_is_complete(pipe: Pipe):
         await new.until(lambda: is_mirrored(new))
 
         during = [answer for answer in answers if answer.degraded]
-        assert during[0].degraded == f"vectors are being rebuilt (0 of {NUM_FILES} files)"
+        assert during[0].degraded.startswith(f"vectors are being rebuilt (0 of {NUM_FILES} files)")
         assert {len(answer.hits) for answer in answers} == {NUM_FILES}
         assert {hit.vector_score for answer in during for hit in answer.hits} == {0.0}
         assert last.degraded == ""
@@ -100,6 +117,64 @@ async def test_the_old_index_answers_until_the_new_one_is_complete(pipe: Pipe):
         assert {row.shape for _, _, row in new.keeper.shell._indexes.answering.entries()} == {(8,)}
         assert identity_in(new.data).model == "other"
         assert not (new.data / NEXT_NAME).exists()
+
+
+async def test_the_old_model_gives_questions_their_vectors_until_the_new_one_takes_over(
+    pipe: Pipe,
+):
+    """SPEC E5."""
+    fill(pipe)
+    await pipe.settle()
+    opened: list[Identity] = []
+    old_model = HashEmbedder(INFO.dim)
+
+    def open_former(identity: Identity, _inference: InferenceSettings) -> HashEmbedder:
+        opened.append(identity)
+        return old_model
+
+    async with restarted(pipe, open_former=open_former) as new:
+        fail_after(new, 2)
+        await new.until(lambda: asks_old_model(new))
+        new.worker.model.queries.clear()
+        during = await new.provider.search.remote("zebra", NUM_FILES)
+        text = next(text for text in pipe.worker.model.texts if text.endswith("zebra text 0"))
+        nearest = (await new.provider.search.remote(text, 1)).hits[0]
+
+        assert during.degraded == ""
+        assert any(hit.vector_score for hit in during.hits)
+        assert (nearest.path, nearest.vector_score) == ("0.md", pytest.approx(1, abs=0.01))
+        assert new.worker.model.queries == []
+        assert [(identity.model, identity.dim) for identity in opened] == [(INFO.model, INFO.dim)]
+
+        del new.worker.embed  # type: ignore[attr-defined]
+        await new.clock.advance(60)
+        await new.until(lambda: taken_over(new))
+        vector, num_asked = old_model.embed_query("zebra"), len(old_model.queries)
+        late = await new.keeper.search_former.remote(Query("zebra", 1), vector, opened[0], "")
+        after = await new.provider.search.remote("zebra", NUM_FILES)
+        later = await new.provider.search.remote("zebra", NUM_FILES)
+
+        assert late is None
+        assert (after.degraded, later.degraded) == ("", "")
+        assert len(old_model.queries) <= num_asked + 2
+        assert new.provider.shell._former._embedder is None
+
+
+async def test_an_old_model_that_cannot_be_reached_is_named(pipe: Pipe):
+    fill(pipe)
+    await pipe.settle()
+
+    async with restarted(pipe) as new:
+        fail_after(new, 2)
+        await new.until(lambda: is_told(new))
+        during = await new.provider.search.remote("zebra", NUM_FILES)
+
+        assert "vectors are being rebuilt" in during.degraded
+        assert "it is not configured any more" in during.degraded
+        assert {hit.vector_score for hit in during.hits} == {0.0}
+        assert (await new.provider.status.remote()).former_trouble == (
+            "it is not configured any more"
+        )
 
 
 async def test_kills_in_the_middle_cost_no_text_twice(pipe: Pipe):
@@ -139,7 +214,8 @@ async def test_a_keeper_that_dies_in_the_middle_goes_on_where_it_was(pipe: Pipe)
         await new.clock.advance(60)
         await new.until(lambda: taken_over(new))
 
-        assert len(new.worker.model.texts) == NUM_FILES
+        embedded_texts = [text for text in new.worker.model.texts if text != CONTROL_TEXT]
+        assert len(embedded_texts) == NUM_FILES
 
 
 async def test_edits_and_removals_meanwhile_are_true_afterwards(pipe: Pipe):
@@ -201,12 +277,16 @@ async def test_one_failing_file_is_waited_for_and_then_left_behind(pipe: Pipe):
 
         new.worker.embed = refuse  # type: ignore[method-assign]
         await new.settle()
-        await new.clock.advance(PATIENCE_S / 2)
-        waited = await is_building(new)
-        await new.clock.advance(PATIENCE_S)
-        await new.until(lambda: taken_over(new))
+        while await num_done(new) < NUM_FILES - 1:  # the others wait for the end of a pause
+            await new.clock.advance(1)
+            await new.settle()
+        before = new.clock.monotonic()
+        while await is_building(new) and new.clock.monotonic() < before + 4 * PATIENCE_S:
+            await new.clock.advance(1)
+            await new.settle()
 
-        assert waited
+        assert not await is_building(new)
+        assert new.clock.monotonic() >= before + PATIENCE_S / 2
         assert len(await new.paths()) == NUM_FILES - 1
         # Unless it is being tried again at this moment.
         status = await new.chunker.status.remote()

@@ -38,7 +38,14 @@ def status(
     payload = blank_status(state)
     payload["pending"] = pending
     payload["failed"] = [
-        {"path": path, "stage": "embed", "reason": reason, "attempts": 1, "retry_at": 0.0}
+        {
+            "path": path,
+            "stage": "embed",
+            "reason": reason,
+            "attempts": 1,
+            "retry_at": 0.0,
+            "waiting": False,
+        }
         for path, reason in failed
     ]
     return payload
@@ -165,6 +172,7 @@ def test_an_index_of_another_model_that_takes_over_is_one_line():
         "dimension": 8,
         "files": 1,
         "chunks": 2,
+        "words_only": "",
     }
     done = status()
     done["embedding"] = {"provider": "local", "model": "new", "dimension": 8}
@@ -256,3 +264,22 @@ def test_what_facts_wait_for_is_told_while_some_wait():
     console.facts(saves | {"queued": 2}, since=0.0)
 
     assert printed.getvalue() == "memory: saved facts wait: no model is configured\n"
+
+
+def test_an_outage_of_the_provider_is_two_lines_whatever_waits_for_it():
+    printed = io.StringIO()
+    console = Console(printed)
+    away = status("indexing", pending=2, failed=(("a.md", "x"), ("b.md", "x")))
+    for failed in away["failed"]:
+        failed["waiting"] = True
+    away["model_calls"] |= {"breaker": "open", "last_error": "openai: connection refused"}
+    probing = away | {"model_calls": away["model_calls"] | {"breaker": "half-open"}}
+
+    for each in (status(), away, probing, away, status(), status()):
+        console.problems(each)
+
+    assert printed.getvalue() == (
+        "memory: openai: connection refused; pending until it works again: 2 files; search goes on"
+        " without vectors\n"
+        "memory: the provider of the embeddings works again\n"
+    )

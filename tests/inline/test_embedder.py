@@ -31,3 +31,11 @@ def test_a_worker_embeds_with_the_configured_gateway_and_key():
         assert np.allclose(question.rows[0], vectors.rows[0])
         assert server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
         assert CANARY not in f"{worker!r} {info!r} {access!r}"
+
+
+def test_a_worker_keeps_the_most_that_its_pools_have_spent():
+    local = {"memory": {"embeddings": {"provider": "local"}}}
+    info, access = configured_model(Settings.model_validate(local))
+    worker = EmbedderWorker(info, 0, access)
+
+    assert [worker.keep_spent(number) for number in (0, 40, 0, 30, 50)] == [0, 40, 40, 40, 50]

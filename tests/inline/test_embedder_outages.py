@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from actors.bulk_embedding import CONTROL_TEXT
 from memory.errors import (
     BadEmbedding,
     EmbeddingError,
     InputRejected,
+    ProviderAwaited,
     ProviderRejected,
     ProviderUnavailable,
+    TextsUnanswered,
 )
 from memory.provider_gate import MAX_DELAY_S, MAX_FAILURES, REJECTED_DELAY_S
 from memory.providers.base import RequestLimits
@@ -35,6 +38,14 @@ from tests.inline.pools import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tests.doubles import FakeClock
+
+
+async def second_by_second(clock: FakeClock) -> None:
+    """Lets the time pass in which MAX_FAILURES open the breaker."""
+    for _second in range(3 * MAX_FAILURES):
+        await clock.advance(1)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +130,26 @@ async def test_an_outage_of_an_hour_is_probed_by_one_request_at_a_time():
     assert len(pool.shell._bulk._waiting) == 0
 
 
+async def test_a_text_that_the_provider_fails_at_is_told_from_an_outage():
+    """While others are embedded, what fails again and again does so by itself."""
+    worker = Worker(refuses("odd", DOWN))
+    pool, clock = remote(worker)
+    outcomes = []
+    for _attempt in range(3):
+        task = pool.embed.remote(("odd",))
+        await second_by_second(clock)
+        outcomes += await asyncio.gather(task, return_exceptions=True)
+        await clock.advance(MAX_DELAY_S)
+    worker.rule = lambda _texts: DOWN
+    away = pool.embed.remote(("odd",))
+    await second_by_second(clock)
+
+    assert [type(error) for error in outcomes] == [ProviderUnavailable, *[TextsUnanswered] * 2]
+    assert {str(error) for error in outcomes} == {"far: status 503"}
+    with pytest.raises(ProviderAwaited, match="waiting for far: status 503"):
+        await away
+
+
 async def test_a_question_during_an_outage_fails_at_once():
     worker = Worker(lambda _texts: DOWN)
     pool, clock = remote(worker)
@@ -152,7 +183,7 @@ async def test_what_was_embedded_before_an_outage_is_not_paid_for_again():
     again = await pool.embed.remote(TEXTS[:30])
 
     assert (again.vectors == expected(TEXTS[:30])).all()
-    assert worker.requests == [TEXTS[20:30]]
+    assert worker.requests == [(CONTROL_TEXT,), TEXTS[20:30]]
 
 
 @pytest.mark.parametrize("place", [0, 100, 255])
@@ -217,6 +248,67 @@ async def test_a_provider_that_refuses_every_text_is_to_blame_itself(num_texts: 
     worker.rule = healthy
     await clock.advance(REJECTED_DELAY_S)
     assert (await pool.embed.remote(TEXTS[:num_texts])).refused == ()
+
+
+@pytest.mark.parametrize("num_texts", [1, 2, 53])
+async def test_wrong_answers_to_every_text_are_an_outage_that_ends_within_a_minute(num_texts: int):
+    """FAULTS 55: whatever is wrong with them, the texts and the configuration are not to blame."""
+    worker = Worker(lambda _texts: BadEmbedding("far", "a value is not finite"))
+    pool, clock = remote(worker)
+    task = pool.embed.remote(TEXTS[:num_texts])
+    await second_by_second(clock)
+
+    with pytest.raises(ProviderUnavailable, match="every answer is wrong: a value is not fi"):
+        await task
+    status = await pool.status.remote()
+    assert status.num_quarantined == 0
+    assert status.calls.breaker != "closed"
+    assert status.calls.retry_at <= clock.time() + MAX_DELAY_S
+    worker.rule = healthy
+    await clock.advance(MAX_DELAY_S)
+    embedded = await pool.embed.remote(TEXTS[:num_texts])
+    assert (embedded.vectors == expected(TEXTS[:num_texts])).all()
+    assert embedded.refused == ()
+    assert (await pool.status.remote()).calls.breaker == "closed"
+
+
+@pytest.mark.parametrize(
+    ("error", "pause_s"),
+    [
+        (BadEmbedding("far", "a vector is zero"), MAX_DELAY_S),
+        (InputRejected("far", "status 400"), REJECTED_DELAY_S),
+    ],
+)
+async def test_who_gave_no_vector_to_any_text_is_probed_by_a_single_text_of_ours(
+    error: EmbeddingError, pause_s: float
+):
+    """FAULTS 52, 53: a wrong answer may be over soon, a refusal waits for a person."""
+    worker = Worker(lambda _texts: error)
+    pool, clock = remote(worker)
+    first = pool.embed.remote(TEXTS)
+    await second_by_second(clock)
+    await asyncio.gather(first, return_exceptions=True)
+    worker.requests.clear()
+
+    num_pauses = 6
+    for _pause in range(num_pauses):
+        await clock.advance(pause_s)
+        with pytest.raises(ProviderUnavailable):
+            await pool.embed.remote(TEXTS)
+
+    assert worker.requests == [(CONTROL_TEXT,)] * num_pauses
+
+
+async def test_a_poison_text_at_the_end_of_an_outage_does_not_prolong_it():
+    worker = Worker(lambda _texts: BadEmbedding("far", "a vector is zero"))
+    pool, clock = remote(worker)
+    task = pool.embed.remote(TEXTS)
+    await second_by_second(clock)
+    await asyncio.gather(task, return_exceptions=True)
+    worker.rule = refuses(TEXTS[0], BadEmbedding("far", "a vector is zero"))
+    await clock.advance(MAX_DELAY_S)
+
+    assert (await pool.embed.remote(TEXTS)).refused == ((0, "a vector is zero"),)
 
 
 @pytest.mark.parametrize("most", [(16, 10_000), (256, 40)])

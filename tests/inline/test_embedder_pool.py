@@ -185,6 +185,21 @@ async def test_a_used_up_budget_stops_files_and_lets_questions_through():
     assert status.calls.cost == pytest.approx(60 * 0.5 / 1e6)
 
 
+async def test_a_pool_that_takes_the_place_of_another_goes_on_with_its_budget():
+    worker, options = Worker(tokens_a_text=2), PoolOptions(token_budget=60)
+    first, _clock = remote(worker, options)
+    await first.embed.remote(TEXTS[:20])
+    await settle()
+    second, _clock = remote(worker, options)
+    await second.embed.remote(TEXTS[20:29])
+    await settle()
+    third, _clock = remote(worker, options)
+
+    with pytest.raises(ProviderUnavailable, match="token budget of 60 used up"):
+        await third.embed.remote(TEXTS[29:])
+    assert (await third.status.remote()).token_room == 2
+
+
 async def test_calibration_prompts_wait_in_line_and_keep_their_order():
     worker = Worker()
     pool, _clock = remote(worker)

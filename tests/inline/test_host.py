@@ -128,6 +128,19 @@ async def test_a_fact_saved_by_a_tool_waits_with_its_related_files(pipe: Pipe, d
     assert (event.prompt, event.related) == ("Alice moved from Atlanta.", ("wiki/alice.md",))
 
 
+async def test_who_saves_is_told_that_no_model_can_file_it_unless_the_host_does(
+    pipe: Pipe, system: MemorySystem
+):
+    for is_ours, problem in ((True, "no model is configured"), (False, None)):
+        memory = pipe.settings.memory.model_copy(update={"save_handler": is_ours})
+        settings = pipe.settings.model_copy(update={"memory": memory})
+
+        answer = await ActorAccess(system, settings, pipe.root).save(f"fact {is_ours}")
+
+        assert answer["state"] == "queued"
+        assert str(answer.get("problem")).startswith(str(problem))
+
+
 async def test_while_the_index_is_being_built_a_search_says_so(pipe: Pipe, system: MemorySystem):
     gate, real = asyncio.Event(), pipe.worker.embed
 
@@ -245,6 +258,50 @@ async def test_a_subscriber_that_hangs_up_while_it_waits_takes_nothing(pipe: Pip
     event = await source.take(VISIBILITY_S, 0)
     assert event is not None
     assert event.prompt == "one"
+
+
+async def test_a_subscriber_that_hangs_up_while_related_files_are_looked_for_takes_nothing(
+    pipe: Pipe,
+):
+    await saved(pipe, "one")
+    source, gate, real = ActorEvents(pipe.emitter), asyncio.Event(), pipe.provider.shell.search
+
+    async def waits(*arguments: Any) -> Any:
+        await gate.wait()
+        return await real(*arguments)
+
+    pipe.provider.shell.search = waits
+    taking = asyncio.create_task(source.take(VISIBILITY_S, 0))
+
+    async def is_searching() -> bool:
+        return "search" in pipe.provider.calls
+
+    await pipe.until(is_searching)
+    taking.cancel()
+    await asyncio.gather(taking, return_exceptions=True)
+    gate.set()
+
+    event = await source.take(VISIBILITY_S, 20)
+    assert event is not None
+    assert event.prompt == "one"
+
+
+async def test_the_time_of_a_taker_begins_when_the_related_files_are_known(pipe: Pipe, monkeypatch):
+    """Else a slow search would have eaten it, and somebody else would get the event at once."""
+    await saved(pipe, "one")
+    real = pipe.provider.shell.search
+
+    async def takes_four_seconds(*arguments: Any) -> Any:
+        pipe.clock._now += 4
+        return await real(*arguments)
+
+    pipe.provider.shell.search = takes_four_seconds
+    source = ActorEvents(pipe.emitter)
+    assert await source.take(2, 0) is not None
+
+    assert await source.take(2, 0) is None
+    await pipe.clock.advance(2)
+    assert await source.take(2, 0) is not None
 
 
 async def test_a_subscriber_waits_for_a_daemon_that_does_not_run(pipe: Pipe, caplog):

@@ -290,7 +290,7 @@ async def test_a_fact_is_queued_once_and_survives_a_restart(pipe: Pipe):
     first = await pipe.emitter.emit.remote("Alice moved to Atlanta", ("chat-1",))
     second = await pipe.emitter.emit.remote("Alice moved to Atlanta", ())
     pipe.emitter.shell = type(pipe.emitter.shell)(pipe.data, pipe.provider, pipe.clock)
-    (event,) = await pipe.emitter.pending.remote(0.0)
+    event = await pipe.emitter.take.remote(300.0, "")
     acknowledged = await pipe.emitter.acknowledge.remote(first.event_id)
     third = await pipe.emitter.emit.remote("Alice moved to Atlanta", ())
 
@@ -299,10 +299,37 @@ async def test_a_fact_is_queued_once_and_survives_a_restart(pipe: Pipe):
         "already queued",
         "already saved",
     )
-    assert event.related == ("wiki/alice.md",)
+    assert (event.related, event.is_related_known) == (("wiki/alice.md",), True)
     assert event.skill == "skills:memory"
     assert acknowledged
     assert await pipe.emitter.pending.remote(0.0) == ()
+
+
+async def test_saving_waits_for_no_search_and_the_taker_learns_that_there_was_none(
+    pipe: Pipe, monkeypatch
+):
+    """FAULTS 90: the caller waits for the disk alone."""
+    monkeypatch.setattr("actors.event_emitter.RELATED_DEADLINE_S", 0.05)
+    pipe.provider.dead = True
+
+    receipt = await pipe.emitter.emit.remote("Alice moved to Atlanta", ())
+    assert receipt.state == "queued"
+    assert pipe.provider.calls == []
+    taken = await pipe.emitter.take.remote(300.0, "")
+
+    assert taken.event_id == receipt.event_id
+    assert (taken.related, taken.is_related_known) == ((), False)
+
+
+async def test_a_fact_is_related_to_what_was_filed_while_it_waited(pipe: Pipe):
+    await pipe.settle()
+    await pipe.emitter.emit.remote("Alice moved to Atlanta", ())
+    pipe.write("wiki/alice.md", "# Alice\n\nAlice lives in Atlanta.\n")
+    await pipe.touched("wiki/alice.md")
+
+    taken = await pipe.emitter.take.remote(300.0, "")
+
+    assert taken.related == ("wiki/alice.md",)
 
 
 @pytest.mark.parametrize("prompt", ["", " \n", "x" * 100_001])
@@ -400,6 +427,34 @@ async def test_one_section_that_the_provider_refuses_is_found_by_its_words(pipe:
     assert (await pipe.chunker.status.remote()).skipped == ()
 
 
+async def test_a_refused_section_is_told_after_a_restart_of_whoever_was_told(pipe: Pipe):
+    """The index knows it; only the reason is gone."""
+    real = pipe.worker.embed
+
+    def refusing(texts: tuple[str, ...]):
+        if any("zebra" in text for text in texts):
+            raise InputRejected("local", "status 400")
+        return real(texts)
+
+    pipe.worker.embed = refusing  # type: ignore[method-assign]
+    pipe.write("a.md", "# A\n\nAlpha.\n\n## B\n\nA zebra.\n\n## C\n\nGamma.\n")
+    pipe.write("b.md", "# Other\n\nBeta.\n")
+    await pipe.settle()
+    await pipe.restart_chunker()
+    await pipe.settle()
+    told = (await pipe.chunker.status.remote()).skipped
+    pipe.write("a.md", "# A\n\nAlpha.\n\n## B\n\nA zebra.\n")
+    await pipe.touched("a.md")
+    edited = (await pipe.chunker.status.remote()).skipped
+    pipe.write("a.md", "# A\n\nAlpha.\n")
+    await pipe.touched("a.md")
+
+    lost = "sections found by words alone, the provider refuses them: why was not kept"
+    assert [(file.path, file.reason) for file in told] == [("a.md", f"1 of 3 {lost}")]
+    assert [(file.path, file.reason) for file in edited] == [("a.md", f"1 of 2 {lost}")]
+    assert (await pipe.chunker.status.remote()).skipped == ()
+
+
 @pytest.mark.slow
 async def test_edits_during_an_outage_are_all_there_afterwards(pipe: Pipe, caplog):
     """FAULTS 54: old text answers meanwhile, memory is bounded, and the log is short."""
@@ -414,7 +469,7 @@ async def test_edits_during_an_outage_are_all_there_afterwards(pipe: Pipe, caplo
     old = (await pipe.keeper.search.remote(*_query("old text"))).hits
     warned = [record for record in caplog.records if "failed: local" in record.getMessage()]
 
-    assert {file.reason for file in failed} == {"local: status 503"}
+    assert {file.reason.removeprefix("waiting for ") for file in failed} == {"local: status 503"}
     assert [hit.snippet for hit in old] == ["The old text."]
     assert (await pipe.pool.status.remote()).num_waiting <= 8
     assert len(warned) == 1
@@ -439,10 +494,66 @@ async def test_a_refused_key_keeps_every_file_waiting_with_the_reason(pipe: Pipe
     await pipe.settle()
 
     status, pool = await pipe.chunker.status.remote(), await pipe.pool.status.remote()
-    assert {file.reason for file in status.failed} == {"local: the key is refused (401)"}
-    assert len(status.failed) == 12
+    reasons = sorted(file.reason for file in status.failed)
+    assert reasons[0] == "local: the key is refused (401)"
+    assert set(reasons[1:]) == {"waiting for local: the key is refused (401)"}
+    assert (len(status.failed), status.num_pending, status.ready) == (12, 12, False)
     assert pool.calls.num_requests == 1
 
 
 def _text_of(pipe: Pipe, words: str) -> str:
     return next(text for text in pipe.worker.model.texts if words in text)
+
+
+@pytest.mark.slow
+async def test_files_that_wait_for_the_provider_say_so_and_are_pending_until_it_works(pipe: Pipe):
+    """SPEC D5: nothing of the first batch is hidden behind ``ready``."""
+    for number in range(60):
+        pipe.write(f"{number}.md", f"# Title {number}\n\nText {number}.\n")
+    pipe.worker.error = ProviderUnavailable("local", "connection refused")
+    await pipe.settle()
+    await pipe.clock.advance(300)
+    await pipe.settle()
+
+    status = await pipe.chunker.status.remote()
+    reasons = {file.reason for file in status.failed}
+    assert not status.ready
+    assert status.num_pending == 60
+    assert reasons <= {"local: connection refused", "waiting for local: connection refused"}
+    assert "waiting for local: connection refused" in reasons
+    assert {file.stage for file in status.failed} == {"embed"}
+
+    pipe.worker.error = None
+    await pipe.clock.advance(130)
+    await pipe.settle()
+    status = await pipe.chunker.status.remote()
+    assert (status.ready, status.num_pending, status.failed) == (True, 0, ())
+
+
+@pytest.mark.slow
+async def test_a_file_whose_own_request_fails_holds_nobody_up(pipe: Pipe):
+    """SPEC D5: a permanently failing file does not keep the memory from being ready."""
+    for number in range(20):
+        pipe.write(f"{number}.md", f"# Title {number}\n\nText {number}.\n")
+    pipe.write("odd.md", "# Odd\n\nOdd text.\n")
+    real = pipe.worker.embed
+
+    def refuse(texts: tuple[str, ...]):
+        if any("Odd text" in text for text in texts):
+            raise ProviderUnavailable("local", "status 500")
+        return real(texts)
+
+    pipe.worker.embed = refuse  # type: ignore[method-assign]
+    statuses = []
+    for _second in range(600):
+        await pipe.clock.advance(1)
+        await pipe.settle()
+        statuses.append(await pipe.chunker.status.remote())
+        if len(statuses[-1].failed) == 1 and not statuses[-1].num_pending:
+            break  # others share a request with it at times
+
+    assert statuses[-1].ready
+    assert [(file.path, file.reason, file.waits) for file in statuses[-1].failed] == [
+        ("odd.md", "local: status 500", False)
+    ]
+    assert len(await pipe.paths()) == 20

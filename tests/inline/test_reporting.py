@@ -16,6 +16,7 @@ from actors.statuses import (
     ModelCallsStatus,
     PersisterStatus,
     PoolStatus,
+    ProviderStatus,
     WatcherStatus,
 )
 from memory.messages import FileFailed, IndexStatus, SkippedFile
@@ -77,6 +78,9 @@ class System:
         default_factory=lambda: InlineHandle(Reporting(WatcherStatus(5, "events", 0.0, 0, 0, 0)))
     )
     emitter: InlineHandle = field(default_factory=lambda: InlineHandle(Reporting(EMITTER)))
+    provider: InlineHandle = field(
+        default_factory=lambda: InlineHandle(Reporting(ProviderStatus(8, 0, 0, 0, "no key")))
+    )
     saver: InlineHandle | None = None
 
     def named(self) -> dict[str, InlineHandle]:
@@ -205,6 +209,7 @@ async def test_while_another_model_is_built_both_are_told(system: System):
         "dimension": 8,
         "files": 1,
         "chunks": 2,
+        "words_only": "no key",
     }
 
 

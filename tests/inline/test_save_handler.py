@@ -348,6 +348,7 @@ async def test_a_memory_that_cannot_be_searched_is_told_to_the_model(
     pipe: Pipe, handling, chat: FakeChat, monkeypatch
 ):
     monkeypatch.setattr("actors.save_handler.SEARCH_DEADLINE_S", 0.05)
+    monkeypatch.setattr("actors.event_emitter.RELATED_DEADLINE_S", 0.05)
     pipe.write("skills/memory/save.md", HANDLER)
     chat.script = (asks_for("memory_search", query="Alice"), speaks("noop"))
     await pipe.emitter.emit.remote(FACT, ())
@@ -356,6 +357,7 @@ async def test_a_memory_that_cannot_be_searched_is_told_to_the_model(
 
     await pipe.until(has_results(pipe))
 
+    assert "they could not be looked for in time" in chat.conversations[0][1]["content"]
     assert chat.conversations[1][-1]["content"] == "error: the memory cannot be searched now"
 
 

@@ -8,6 +8,7 @@ import errno
 import io
 import os
 import signal
+import subprocess
 import tempfile
 import threading
 from pathlib import Path
@@ -25,8 +26,10 @@ from memory import storage
 from memory.daemon_client import ADDRESS_NAME
 from memory.errors import ProviderRejected, ProviderUnavailable, StoreError
 from memory.locations import Locations
+from memory.processes import find
 from memory.reader import SnapshotReader
 from memory.snapshot import SNAPSHOT_NAME
+from memory.supervision import UNUSABLE
 from tests.inline.handles import InlineHandle
 
 if TYPE_CHECKING:
@@ -226,7 +229,7 @@ async def test_a_model_that_is_refused_ends_it(pipe, daemon, caught, monkeypatch
     monkeypatch.setattr(MemorySystem, "confirm_model", confirm)
     running = daemon()
     async with running.running() as task:
-        assert await asyncio.wait_for(task, 5) == 1
+        assert await asyncio.wait_for(task, 5) == UNUSABLE
 
     assert "memory: local: no such model" in running.lines
 
@@ -253,3 +256,31 @@ async def test_a_fact_that_waits_for_a_model_is_told(pipe, daemon, caught):
 
     async with running.running():
         await pipe.until(is_told)
+
+
+async def test_a_service_whose_ray_dies_ends_at_once_and_asks_no_actor(
+    pipe, daemon, caught, monkeypatch
+):
+    """FAULTS 69."""
+    await indexed(pipe, "a.md")
+    with subprocess.Popen(["sleep", "1000"]) as raylet:  # noqa: ASYNC220 - returns at once
+        monkeypatch.setattr(service, "vital_processes", lambda: (find(raylet.pid),))
+        running = daemon()
+        async with running.running() as task:
+            raylet.kill()
+            assert await asyncio.wait_for(task, 5) == 1
+
+    assert not running.service.has_ray
+    assert "flush" not in pipe.persister.calls
+    assert not (pipe.data / ADDRESS_NAME).exists()
+    assert running.lines[-1:] == ["memory: Ray's sleep has ended, and the daemon ends with it"]
+
+
+async def test_a_ray_that_was_dead_before_the_service_began_is_noticed(
+    pipe, daemon, caught, monkeypatch
+):
+    with subprocess.Popen(["true"]) as raylet:  # noqa: ASYNC220 - returns at once
+        gone = find(raylet.pid)
+    monkeypatch.setattr(service, "vital_processes", lambda: (gone,))
+
+    assert await asyncio.wait_for(daemon().service.run(), 5) == 1

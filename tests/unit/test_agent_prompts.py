@@ -19,7 +19,7 @@ pieces = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
 
 
 def told(prompt: str, sources: tuple[str, ...] = (), related: tuple[str, ...] = ()) -> list[str]:
-    event = SkillEvent("ab", prompt, sources, related, 1_777_777_777.0)
+    event = SkillEvent("ab", prompt, sources, related, 1_777_777_777.0, is_related_known=True)
     return [message["content"] for message in messages(HANDLER, event, NONCE)]
 
 
@@ -52,6 +52,16 @@ def test_the_system_prompt_names_handler_tools_day_and_delimiters():
         f"sources:\n<data-{NONCE}>\nchat-1\n</data-{NONCE}>\n\n"
         f"related files:\n<data-{NONCE}>\nwiki/people/alice.md\n</data-{NONCE}>"
     )
+
+
+def test_a_run_is_told_that_nobody_looked_for_related_files():
+    event = SkillEvent("ab", "Alice moved", (), (), 1_777_777_777.0)
+
+    user = messages(HANDLER, event, NONCE)[1]["content"]
+
+    told_last = user.rpartition(f"</data-{NONCE}>\n\n")[2]
+    assert told_last == ("related files: they could not be looked for in time, so search for them")
+    assert "related files" not in told("Alice moved")[1]
 
 
 @settings(deadline=None)

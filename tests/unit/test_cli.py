@@ -93,6 +93,8 @@ def executed(monkeypatch):
         ["events", "--follow", "--visibility", "0"],
         ["mcp", "--port", "65536"],
         ["mcp", "--port", "-1"],
+        ["save"],
+        ["start", "--dry-run"],
     ],
 )
 def test_wrong_usage_ends_with_2(argv, capsys):
@@ -118,6 +120,8 @@ def test_wrong_usage_ends_with_2(argv, capsys):
         "doctor",
         "events",
         "mcp",
+        "save",
+        "rebuild",
         "init",
     ],
 )
@@ -167,6 +171,7 @@ EVENT = {
     "source_ids": ["chat-1"],
     "related": ["wiki/a.md"],
     "created_at": 12.5,
+    "is_related_known": True,
 }
 
 

@@ -280,6 +280,7 @@ def test_the_status_of_the_disk_tells_what_was_begun_with_another_model(saved):
         "dimension": 8,
         "files": 0,
         "chunks": 0,
+        "words_only": "",
     }
 
 

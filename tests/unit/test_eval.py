@@ -74,8 +74,9 @@ def test_the_files_ask_for_themselves(indexed, capsys):
     assert counts == {"link": 1, "front matter": 1, "all": 2}
     figures = found["kinds"]["front matter"]
     assert list(figures["modes"]) == ["text", "vector", "hybrid"]
+    lowest = pytest.approx(1 / (1 + 1.96**2), abs=1e-4)  # Wilson's interval of 1 of 1
     assert figures["modes"]["text"] == {
-        name: {"value": 1.0, "low": 1.0, "high": 1.0} for name in MEASURES
+        name: {"value": 1.0, "low": lowest, "high": 1.0} for name in MEASURES
     }
     assert figures["table"]["recall"]["value"] == figures["table"]["recall_kept"] == 1
     assert figures["table"]["with_rows"]["value"] == 1
@@ -88,9 +89,9 @@ def test_the_text_has_a_table_of_each_kind_and_the_off_topic_rate(indexed, capsy
 
     text = capsys.readouterr().out
     assert "3 files, 2 chunks, all-minilm-l6-v2; absolute scores" in text
-    assert "## link: 1 question\n" in text
-    assert "## all: 2 questions\n" in text
-    assert "| text | 1.000 (1.000\u20131.000) |" in text
+    assert "## link: 1 question, too few to rely on\n" in text
+    assert "## all: 2 questions, too few to rely on\n" in text
+    assert "| text | 1.000 (0.207\u20131.000) |" in text
     assert re.search(r"Off topic: \d+ % \(\d+\u2013\d+\) of 64 everyday prompts get a row", text)
 
 

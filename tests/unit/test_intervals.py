@@ -5,25 +5,45 @@ import math
 import numpy as np
 import pytest
 
-from memory.evaluation.intervals import Interval, mean_interval, paired_difference, rate_interval
+from memory.evaluation.intervals import (
+    FEW,
+    Interval,
+    mean_interval,
+    paired_difference,
+    rate_interval,
+)
 
 Z = 1.96
 
 
 def test_the_interval_of_a_mean_is_that_of_the_normal_distribution():
-    values = np.random.default_rng(3).normal(5, 2, 400)
+    values = np.random.default_rng(3).beta(2, 3, 400)
     half = Z * values.std() / math.sqrt(400)
 
     found = mean_interval(values)
 
     assert found.value == pytest.approx(values.mean())
     assert (found.low, found.high) == pytest.approx(
-        (values.mean() - half, values.mean() + half), abs=0.03
+        (values.mean() - half, values.mean() + half), abs=0.003
     )
 
 
-def test_equal_values_have_an_interval_without_width():
-    assert mean_interval([0.5] * 7) == Interval(0.5, 0.5, 0.5)
+def test_many_equal_values_have_an_interval_without_width():
+    assert mean_interval([0.5] * FEW) == Interval(0.5, 0.5, 0.5)
+
+
+@pytest.mark.parametrize("count", [1, 3, 20, 100])
+def test_questions_that_are_all_answered_do_not_promise_that_every_one_is(count):
+    found = mean_interval([1.0] * count)
+
+    # Where every trial hits, the lower end of Wilson's interval is n / (n + z\u00b2).
+    assert (found.value, found.high) == (1.0, 1.0)
+    assert found.low == pytest.approx(count / (count + Z**2), abs=1e-4)
+
+
+def test_few_values_between_0_and_1_have_the_interval_of_a_rate():
+    assert mean_interval([0.5] * 20) == rate_interval(10, 20)
+    assert mean_interval([0.25, 0.5, 1.0, 0.0, 0.75]) == rate_interval(2.5, 5)
 
 
 def test_the_same_values_give_the_same_interval():
@@ -33,12 +53,12 @@ def test_the_same_values_give_the_same_interval():
 
 
 def test_blocks_of_resamples_cover_more_values_than_fit_into_one():
-    values = np.tile([0.0, 1.0], 600)
-    half = Z * 0.5 / math.sqrt(1200)
+    values = np.tile([0.0, 0.99], 600)
+    half = Z * 0.495 / math.sqrt(1200)
 
     found = mean_interval(values)
 
-    assert (found.low, found.high) == pytest.approx((0.5 - half, 0.5 + half), abs=0.005)
+    assert (found.low, found.high) == pytest.approx((0.495 - half, 0.495 + half), abs=0.005)
 
 
 @pytest.mark.parametrize(

@@ -62,3 +62,14 @@ def test_an_owner_that_starts_anew_loses_only_what_was_its_own():
 
     assert leases.take((ONE, TWO), now_s=1, visibility_s=10) == ONE
     assert leases.take((ONE, TWO), now_s=1, visibility_s=10) is None
+
+
+def test_only_who_has_an_event_gets_more_time_for_it():
+    leases = Leases()
+    leases.take((ONE,), now_s=0, visibility_s=10)
+    leases.renew(ONE.event_id, now_s=4, visibility_s=10)
+    assert leases.next_free_s((ONE,), now_s=4) == 10
+
+    leases.release(ONE.event_id)
+    leases.renew(ONE.event_id, now_s=5, visibility_s=10)
+    assert leases.next_free_s((ONE,), now_s=5) == 0

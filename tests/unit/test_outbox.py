@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,21 @@ def test_an_event_survives_a_restart_with_all_its_fields(path):
 
     assert Outbox(path).pending == (event("Alice moved"),)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_an_event_of_an_earlier_version_still_waits(path):
+    path.parent.mkdir()
+    fields = {
+        "event_id": event_id("Alice moved"),
+        "prompt": "Alice moved",
+        "source_ids": ["chat-1"],
+        "related": ["wiki/a.md"],
+        "created_at": 12.5,
+        "skill": "skills:memory",
+    }
+    path.write_text(json.dumps({"event": fields}) + "\n")
+
+    assert Outbox(path).pending == read_pending(path) == (event("Alice moved"),)
 
 
 def test_the_same_text_is_one_event_before_and_after_it_is_handled(path):

@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.path_queue import MAX_DELAY_S, Lane, PathQueue, Work
+from memory.path_queue import MAX_DELAY_S, Fault, Lane, PathQueue, Work
 
 
 def new_queue() -> PathQueue:
@@ -203,3 +203,61 @@ def test_no_event_is_lost_and_no_path_has_two_workers(steps):
     later = now + MAX_DELAY_S
     rest = Counter(work.path for work in iter(lambda: queue.take(later), None))
     assert rest == Counter(unserved)
+
+
+def held_up(queue: PathQueue, path: str, fault: Fault, retry_after_s: float = 50.0) -> None:
+    queue.put(path, path)
+    assert queue.take(0).path == path
+    queue.failed(
+        path, stage="embed", reason="away", now=0, retry_after_s=retry_after_s, fault=fault
+    )
+
+
+def test_what_an_outage_holds_up_is_pending_and_what_fails_by_itself_is_not():
+    """SPEC D5."""
+    queue = new_queue()
+    for path, fault in (("own", Fault.OWN), ("asked", Fault.OUTAGE), ("unasked", Fault.UNTRIED)):
+        held_up(queue, path, fault)
+
+    failures = queue.failures(now=0, unix_now=0)
+    assert (queue.pending, queue.num_held_up, queue.drained) == (2, 2, False)
+    assert {failure.path: failure.waits for failure in failures} == {
+        "asked": True,
+        "own": False,
+        "unasked": True,
+    }
+
+
+def test_at_the_end_of_an_outage_what_was_not_tried_is_due_at_once_and_stays_pending():
+    queue = new_queue()
+    held_up(queue, "a", Fault.UNTRIED)
+    held_up(queue, "b", Fault.UNTRIED)
+
+    assert queue.outage_is_over()
+    assert queue.retry_in(1) == 0
+    assert queue.pending == 2
+    assert [queue.take(1).path for _ in range(2)] == ["a", "b"]
+    assert (queue.pending, queue.num_held_up) == (2, 0)
+    assert not queue.outage_is_over()
+
+
+def test_what_failed_itself_in_an_outage_keeps_its_pause_at_the_end_of_it():
+    """It may be what the provider fails at, and would bring the others to a halt again."""
+    queue = new_queue()
+    held_up(queue, "a", Fault.OUTAGE, retry_after_s=50)
+
+    assert not queue.outage_is_over()
+    assert queue.take(49) is None
+    assert queue.pending == 1
+    assert queue.take(50).path == "a"
+
+
+def test_an_edit_of_a_path_that_is_held_up_is_counted_once():
+    queue = new_queue()
+    held_up(queue, "a", Fault.UNTRIED)
+    queue.put("a", "a", lane=Lane.SCAN)
+    assert queue.pending == 1
+
+    queue.put("a", "a")
+    assert (queue.pending, queue.num_held_up) == (1, 0)
+    assert queue.take(0) == Work("a", "a", 1)

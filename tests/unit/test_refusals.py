@@ -7,7 +7,10 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.errors import InputRejected
 from memory.refusals import RefusalSearch
+
+REFUSED = InputRejected("far", "status 400")
 
 
 def searched(num_texts: int, bad: set[int]) -> tuple[RefusalSearch[int], list[int], int]:
@@ -19,7 +22,7 @@ def searched(num_texts: int, bad: set[int]) -> tuple[RefusalSearch[int], list[in
             search.passed()
             passed += group
         else:
-            search.refused(group, "status 400")
+            search.refused(group, REFUSED)
     return search, passed, num_requests
 
 
@@ -30,7 +33,7 @@ def test_one_bad_text_costs_at_most_two_requests_a_halving(data: st.DataObject, 
 
     search, passed, num_requests = searched(num_texts, {bad})
 
-    assert search.suspects == [(bad, "status 400")]
+    assert search.suspects == [(bad, REFUSED)]
     assert sorted(passed) == [number for number in range(num_texts) if number != bad]
     assert num_requests <= 2 * math.ceil(math.log2(num_texts)) + 1
     assert not search.is_hopeless
@@ -40,7 +43,7 @@ def test_one_bad_text_costs_at_most_two_requests_a_halving(data: st.DataObject, 
 def test_every_text_passes_or_is_suspected_unless_all_seems_lost(num_texts: int, bad: set[int]):
     search, passed, _num_requests = searched(num_texts, bad)
 
-    suspects = {number for number, _reason in search.suspects}
+    suspects = {number for number, _error in search.suspects}
     assert suspects <= bad
     assert bad.isdisjoint(passed)
     if not search.is_hopeless:
@@ -60,7 +63,7 @@ def test_groups_become_as_small_as_the_provider_is_found_to_take():
     while group := search.next_group(lambda _group: limits[-1]):
         sizes.append(len(group))
         if len(group) > 4:
-            search.refused(group, "status 413")
+            search.refused(group, REFUSED)
             limits.append(len(group) // 2)
         else:
             search.passed()

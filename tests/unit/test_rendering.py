@@ -64,16 +64,22 @@ def test_hits_are_grouped_by_file_with_score_citation_headlines_and_snippet():
 def test_a_changed_file_a_degraded_search_and_no_hit_are_said():
     assert "(changed since it was indexed)" in search_markdown(answer(hit(fresh=False)))
     assert "no query embedding" in search_markdown(answer(degraded="no query embedding"))
-    assert search_markdown(answer(source="daemon")) == "0 hits in 0 files — source: daemon\n"
+    assert search_markdown(answer(source="daemon")) == (
+        "0 hits in 0 files — source: daemon\n\n"
+        "Nothing was found; try other words, a name or a synonym.\n"
+    )
 
 
 def test_explain_shows_both_sides():
     text = search_markdown(answer(hit()), explain=True)
 
-    assert "text 0.500, vector 0.750 (noise 0.200)" in text
+    assert "  text 0.500, vector 0.750 (noise 0.200)\n" in text
     assert "not calibrated yet" in text
     calibrated = search_markdown(answer(hit(), threshold=0.25), explain=True)
-    assert "a level of 0.250" in calibrated
+    assert (
+        "Scores are calibrated: what unrelated prompts reach in this workspace, level 0.250, scores"
+        " at most 0.55.\n"
+    ) in calibrated
     assert "level" not in search_markdown(answer(hit(), threshold=0.25))
 
 
@@ -91,7 +97,15 @@ def test_nothing_from_a_file_is_live_in_any_answer():
     shown = {"path": evil, "last_modified": "now", "chunks": [chunk(headlines=evil, content=evil)]}
     status = blank_status("ready") | {
         "failed": [
-            {"path": evil, "stage": "read", "reason": evil, "attempts": 1, "retry_at": 0.0},
+            {
+                "path": evil,
+                "stage": "read",
+                "reason": evil,
+                "attempts": 1,
+                "retry_at": 0.0,
+                "waiting": is_waiting,
+            }
+            for is_waiting in (False, True)
         ],
         "skipped": [{"path": evil, "reason": evil}],
     }
@@ -154,7 +168,14 @@ def test_a_status_tells_state_counts_failures_and_actors():
         "embedding": {"provider": "local", "model": "m", "dimension": 384},
         "snapshot_age_s": 7300.0,
         "failed": [
-            {"path": "x.md", "stage": "embed", "reason": "bad", "attempts": 2, "retry_at": 0.0}
+            {
+                "path": "x.md",
+                "stage": "embed",
+                "reason": "bad",
+                "attempts": 2,
+                "retry_at": 0.0,
+                "waiting": False,
+            }
         ],
         "skipped": [{"path": "y.md", "reason": "too large"}],
         "actors": [{"name": "Watcher", "pid": 7, "restarts": 0, "state": "alive"}],
@@ -175,13 +196,30 @@ def test_a_status_tells_state_counts_failures_and_actors():
 
 
 def test_a_status_tells_how_far_the_index_of_another_model_is():
-    building = {"provider": "local", "model": "new|", "dimension": 8, "files": 412, "chunks": 900}
+    building = {
+        "provider": "local",
+        "model": "new|",
+        "dimension": 8,
+        "files": 412,
+        "chunks": 900,
+        "words_only": "",
+    }
     status = blank_status("indexing") | {"files": 1200, "building": building}
+    line = "- being built: local / new\\|, dimension 8, 412 of 1,200 files"
 
-    assert (
-        "- being built: local / new\\|, dimension 8, 412 of 1,200 files; until then searches find"
-        " words only\n"
-    ) in status_markdown(status)
+    assert f"{line}\n" in status_markdown(status)
+    building["words_only"] = "no | key"
+    assert f"{line}; until then searches find words only: no \\| key\n" in status_markdown(status)
+
+
+def test_a_status_tells_how_far_a_rebuild_is_during_which_vectors_are_found():
+    embedding = {"provider": "local", "model": "m", "dimension": 8}
+    building = {**embedding, "files": 412, "chunks": 900}
+    status = blank_status("ready") | {"files": 1200, "building": building, "embedding": embedding}
+
+    text = status_markdown(status)
+
+    assert "- being built: local / m, 412 of 1,200 files embedded anew\n" in text
 
 
 def test_a_stopped_memory_without_an_index_says_so():
@@ -227,6 +265,7 @@ def test_status_tells_what_the_provider_costs_and_what_is_wrong_with_it():
         "billed_tokens": 2_500_000,
         "cost": 0.05,
         "breaker": "open",
+        "breaker_since": 60.0,
         "last_error": "openai: the key | is refused",
         "refused_texts": 1,
         "learned_limits": (128, 150_000),
@@ -243,8 +282,8 @@ def test_status_tells_what_the_provider_costs_and_what_is_wrong_with_it():
         ),
         "- budget: 500,000 of 3,000,000 tokens left",
         (
-            "- provider does not work, search has no vectors: openai: the key \\| is refused;"
-            " it is asked again"
+            "- provider does not work since 1970-01-01T00:01:00Z, 0 files wait for it, search has"
+            " no vectors: openai: the key \\| is refused; it is asked again"
         ),
         "- refused by the provider: 1 text",
         "- provider takes less than it promises: 128 texts, 150,000 tokens at once",
@@ -253,7 +292,14 @@ def test_status_tells_what_the_provider_costs_and_what_is_wrong_with_it():
 
 def test_of_many_files_that_fail_for_one_reason_a_few_are_named():
     def failed(path, reason):
-        return {"path": path, "stage": "embed", "reason": reason, "attempts": 1, "retry_at": 0.0}
+        return {
+            "path": path,
+            "stage": "embed",
+            "reason": reason,
+            "attempts": 1,
+            "retry_at": 0.0,
+            "waiting": False,
+        }
 
     status = blank_status("ready")
     status["failed"] = [failed(f"{n}.md", "down") for n in range(8)] + [failed("x.md", "bad")]
@@ -295,3 +341,45 @@ def test_a_status_without_saved_facts_does_not_speak_of_them():
     saves = {"queued": 0, "problem": "no model is configured", "failed": [], "results": []}
 
     assert "fact" not in status_markdown(blank_status("ready") | {"saves": saves})
+
+
+def test_files_that_wait_for_a_provider_say_for_what_and_until_when():
+    def held_up(path, retry_at, *, reason="waiting for openai: connection refused", waiting=True):
+        return {
+            "path": path,
+            "stage": "embed",
+            "reason": reason,
+            "attempts": 1,
+            "retry_at": retry_at,
+            "waiting": waiting,
+        }
+
+    status = blank_status("indexing") | {"pending": 3}
+    status["failed"] = [
+        held_up("a.md", 120.0),
+        held_up("b.md", 60.0),
+        held_up("c.md", 60.0, reason="openai: connection refused"),
+        held_up("d.md", 60.0, reason="permission denied", waiting=False),
+    ]
+    status["model_calls"] |= {
+        "breaker": "open",
+        "breaker_since": 0.0,
+        "retry_at": 60.0,
+        "last_error": "openai: connection refused",
+    }
+
+    lines = status_markdown(status).splitlines()
+
+    wait = "waiting for openai: connection refused, next attempt at 1970-01-01T00:01:00Z"
+    own = "openai: connection refused, next attempt at 1970-01-01T00:01:00Z"
+    assert [line for line in lines if ".md" in line] == [
+        f"- pending: `a.md` (embed): {wait}",
+        f"- pending: `b.md` (embed): {wait}",
+        f"- pending: `c.md` (embed): {own}",
+        "- failed: `d.md` (embed): permission denied",
+    ]
+    assert "- pending: 3 files" in lines
+    assert (
+        "- provider does not work since 1970-01-01T00:00:00Z, 3 files wait for it, search has no"
+        " vectors: openai: connection refused; it is asked again at 1970-01-01T00:01:00Z"
+    ) in lines

@@ -15,6 +15,7 @@ from tests.unit.building import new_index, parsed, put, remove
 from tests.unit.keeping import opened
 
 EMBEDDER = HashEmbedder()
+NUM_PATHS = 7
 
 CHILD = """
 import os, sys, threading
@@ -48,7 +49,7 @@ while True:
 
 def change(index, revision):
     """Makes the change that leads to a revision; the same one in every life."""
-    path = f"{revision % 7}.md"
+    path = f"{revision % NUM_PATHS}.md"
     if revision % 5 == 0 and index.chunks(path):
         remove(index, path)
     else:

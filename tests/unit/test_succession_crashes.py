@@ -19,7 +19,7 @@ from memory.snapshot import SNAPSHOT_NAME
 from memory.storage import IndexStorage
 from tests.doubles import HashEmbedder
 from tests.unit.building import new_index, parsed, put
-from tests.unit.successions import FILES, Memory
+from tests.unit.successions import FILES, NOW, Memory
 
 OLD, NEW = HashEmbedder(16), HashEmbedder(8)
 UNTOLD = replace(OLD.info, model="untold", dim=0)
@@ -92,10 +92,10 @@ LATE = FILES | {"late.md": ["Melons."]}
 AFTER = LATE | {"after.md": ["Cherries."]}
 
 
-def prepare(folder, memory_on, info):
+def prepare(folder, memory_on, info, embedder=OLD):
     """Leaves an old index of which the snapshot lacks a file and whose last one was removed."""
     folder.mkdir()
-    memory = memory_on(folder, None, OLD, info=info[0])
+    memory = memory_on(folder, None, embedder, info=info[0])
     memory.save()
     memory.put_all(FILES)
     memory.put("gone.md", ["Gone."])
@@ -298,3 +298,56 @@ def test_a_file_system_without_links_only_keeps_no_replaced_index(tmp_path, memo
     assert memory.take_over()
     assert identity_in(folder).model == NEW.info.model
     assert identity_in(folder / PREVIOUS_NAME) is None
+
+
+def rebuild(memory, begun):
+    begun.append(memory.indexes.begin_rebuild(NOW))
+    memory.put_all(LATE)
+    memory.remove("gone.md")
+    assert memory.take_over()
+    memory.put("after.md", AFTER["after.md"])
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_operation_of_a_rebuild_forgets_and_repeats_nothing(tmp_path, memory_on):
+    """What was begun goes on by itself; what was not leaves the index as it was."""
+    killed_at, seen = 0, set()
+    while True:
+        folder = tmp_path / str(killed_at)
+        prepare(folder, memory_on, (NEW.info,), NEW)
+        NEW.texts.clear()
+        disk, begun = FragileDisk(killed_at=killed_at), []
+        try:
+            rebuild(memory_on(folder, disk, NEW), begun)
+            break
+        except Killed:
+            pass
+        paid = list(NEW.texts)
+
+        again = memory_on(folder, None, NEW)
+        assert set(FILES) <= set(again.paths())
+        is_new = again.newest.identity.rebuild == 1
+        seen.add((bool(begun), is_new, again.is_building))
+        assert is_new or not begun
+        if not is_new:
+            again.indexes.begin_rebuild(NOW)
+        again.put_all(AFTER)
+        again.remove("gone.md")
+        if again.is_building:
+            assert again.take_over()
+        # Only the change that was being written down may have to be embedded again.
+        repeated = {text for text in NEW.texts if NEW.texts.count(text) > 1}
+        assert repeated <= (texts_of_last(paid) if paid else set())
+        assert len(set(NEW.texts)) == sum(map(len, AFTER.values()))
+        assert dump(again.newest) == fresh(NEW, AFTER)
+        again.kill()
+        last = memory_on(folder, None, NEW)
+        assert dump(last.newest) == fresh(NEW, AFTER)
+        assert (last.is_building, last.newest.identity.rebuild) == (False, 1)
+        assert not (folder / NEXT_NAME).exists()
+        assert not (folder / PREVIOUS_NAME).exists()
+        last.kill()
+        killed_at += 1
+
+    assert killed_at > 60
+    assert seen >= {(False, False, False), (True, True, True), (True, True, False)}

@@ -276,3 +276,18 @@ def test_saving_answers_at_once_with_an_id(state, words):
     assert answer.text.startswith(words)
     assert "(event ab12)" in answer.text
     assert answer.data == {"event_id": "ab12", "state": state}
+
+
+def test_an_agent_that_saves_learns_that_nothing_can_file_it():
+    class Keeping(FakeAccess):
+        async def save(self, content: str) -> Any:
+            return {"event_id": "ab12", "state": "queued", "problem": "no model is configured"}
+
+    answer = call("memory_save", {"content": "Alice moved."}, Keeping())
+
+    assert not answer.is_error
+    assert answer.text == (
+        "Queued, but nothing here can file it for now: no model is configured. Tell the user."
+        " (event ab12)"
+    )
+    assert answer.data["problem"] == "no model is configured"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from memory.errors import DimensionMismatch
 from memory.vector_index import VectorIndex
+from memory.vector_memory import FLOAT16_FROM
 from tests.unit.vectors import filled, unit_rows
 
 
@@ -211,3 +212,18 @@ def test_any_history_answers_as_a_fresh_index_of_the_same_rows(steps, seed):
     assert index.rows() == sorted(kept)
     assert len(index) == len(kept)
     assert found == pytest.approx({row: p for row, p in products.items() if p > 1e-6}, abs=1e-6)
+
+
+@pytest.mark.parametrize("size", [4, FLOAT16_FROM // 64 + 4])
+def test_rows_without_a_vector_are_found_however_they_are_held(size: int):
+    index = VectorIndex(64)
+    rows = index.allocate(size)
+    vectors = np.zeros((size, 64), np.float32)
+    vectors[:, 0] = 1
+    vectors[1], vectors[2] = 0, np.eye(64)[63]  # nothing, and nothing in its first value
+    index.put(rows, vectors)
+    before = index.zero_rows()
+    index.free([rows[3]])
+
+    assert before == index.zero_rows() == {rows[1]}
+    assert VectorIndex(0).zero_rows() == set()
