@@ -145,9 +145,9 @@ class BulkEmbedding:
 
     def _item(self, text: str, *, is_query: bool) -> _Item:
         item = _Item(text, self._count(text), is_query)
-        if (reason := self.quarantine.get(item.name)) is not None:
+        if self.quarantine and (reason := self.quarantine.get(item.name)) is not None:
             item.fail(InputRejected(self._info.provider, reason))
-        elif (row := self._kept.pop(item.name)) is not None:
+        elif self._kept and (row := self._kept.pop(item.name)) is not None:
             item.row.set_result(row)
         return item
 

@@ -8,8 +8,9 @@
         ...
         assert server.num_requests == 2
 
-Faults are used up one a request, in order; without one the answer is right. ``server.limits``
-makes it refuse what the real providers refuse. Every request is kept in ``server.requests``.
+Faults are used up one a request, in order; then every answer is like ``server.outage``, and
+without that it is right. ``server.limits`` makes it refuse what the real providers refuse, in their
+words. Every request is kept in ``server.requests``.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ import threading
 from collections import deque
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from pydantic import SecretStr
 
 from memory.providers.access import GOOGLE, MISTRAL, OPENAI, OPENAI_COMPATIBLE, ProviderAccess
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CANARY = "sk-canary/KEY+that=nobody&may-see-0123456789"
 """A key with characters that are percent-encoded in addresses."""
@@ -73,11 +77,19 @@ class Fault:
 
 @dataclass(frozen=True)
 class ServerLimits:
-    """What is refused with status 400; a token is a white-space separated word."""
+    """What is refused with status 400."""
 
     max_inputs: int = 1_000_000
     max_tokens: int = 1_000_000_000
     max_tokens_per_input: int = 1_000_000_000
+
+
+PUBLISHED = {
+    OPENAI: ServerLimits(max_inputs=2048, max_tokens=300_000, max_tokens_per_input=8192),
+    MISTRAL: ServerLimits(max_inputs=150, max_tokens=16_384, max_tokens_per_input=8192),
+    GOOGLE: ServerLimits(max_inputs=100, max_tokens_per_input=2048),
+}
+"""What the providers take; of Mistral's count only that 150 pass is known (FAULTS 3.6)."""
 
 
 @dataclass(frozen=True)
@@ -96,11 +108,7 @@ class EmbeddingServer:
 
     def __init__(self, dim: int = 8) -> None:
         self.dim = dim
-        self.faults: deque[Fault] = deque()
-        self.limits = ServerLimits()
-        self.poison: set[str] = set()
-        """Words; a request with a text that holds one of them is refused with status 400."""
-        self.requests: list[Request] = []
+        self.reset()
         self._lock = threading.Lock()
         self._released = threading.Event()
         handler = type("Handler", (_Handler,), {"owner": self})
@@ -109,6 +117,20 @@ class EmbeddingServer:
         self._thread = threading.Thread(
             target=self._http.serve_forever, kwargs={"poll_interval": 0.01}
         )
+
+    def reset(self) -> None:
+        """Makes it healthy, and forgets what was asked."""
+        self.faults: deque[Fault] = deque()
+        self.outage: Fault | None = None
+        """What every answer is like for which ``faults`` has nothing."""
+        self.limits = ServerLimits()
+        self.count_tokens: Callable[[str], int] = _num_words
+        """By default a token is a white-space separated word."""
+        self.num_refused = 0
+        """Requests that held poison or were beyond a limit."""
+        self.poison: set[str] = set()
+        """Words; a request with a text that holds one of them is refused with status 400."""
+        self.requests: list[Request] = []
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -134,7 +156,7 @@ class EmbeddingServer:
 
     @property
     def num_tokens(self) -> int:
-        return sum(_num_tokens(text) for request in self.requests for text in request.texts)
+        return sum(self.count_tokens(text) for request in self.requests for text in request.texts)
 
     def access(self, protocol: str, key: str = CANARY) -> ProviderAccess:
         """Returns how to reach this server as a provider of that protocol."""
@@ -153,41 +175,77 @@ class EmbeddingServer:
     def keep(self, request: Request) -> Fault | None:
         with self._lock:
             self.requests.append(request)
-            return self.faults.popleft() if self.faults else None
+            return self.faults.popleft() if self.faults else self.outage
 
     def wait(self) -> None:
         self._released.wait(timeout=30)
 
-    def refusal(self, texts: list[str]) -> str | None:
-        """Returns why these texts are refused; None if they are not."""
-        counts = [_num_tokens(text) for text in texts]
+    def refusal(self, protocol: str, texts: list[str]) -> str | None:
+        """Returns the body with which these texts are refused; None if they are not."""
+        counts = [self.count_tokens(text) for text in texts]
+        number, total, longest = len(texts), sum(counts), max(counts, default=0)
         if any(word in text for word in self.poison for text in texts):
-            return "an input cannot be embedded"
-        if len(texts) > self.limits.max_inputs:
-            return f"too many inputs: {len(texts)}"
-        if sum(counts) > self.limits.max_tokens:
-            return f"too many tokens in batch: {sum(counts)}"
-        if max(counts, default=0) > self.limits.max_tokens_per_input:
-            return f"maximum context length is {self.limits.max_tokens_per_input} tokens"
-        return "input cannot be an empty string" if "" in texts else None
+            body = _error("an input cannot be embedded")
+        elif number > self.limits.max_inputs:
+            body = _too_many_inputs(protocol, number, self.limits.max_inputs)
+        elif total > self.limits.max_tokens:
+            body = _too_many_tokens(protocol, total, self.limits.max_tokens)
+        elif longest > self.limits.max_tokens_per_input:
+            most = self.limits.max_tokens_per_input
+            body = _error(f"This model's maximum context length is {most} tokens, not {longest}.")
+        elif "" in texts:
+            body = _error("input cannot be an empty string")
+        else:
+            return None
+        with self._lock:
+            self.num_refused += 1
+        return json.dumps(body)
 
 
-def _num_tokens(text: str) -> int:
+def _num_words(text: str) -> int:
     return len(text.split())
+
+
+def _error(message: str, code: str | None = None) -> dict:
+    return {"error": {"message": message, "type": "invalid_request_error", "code": code}}
+
+
+def _too_many_inputs(protocol: str, number: int, most: int) -> dict:
+    """Words of OpenAI, Mistral (edgequake-llm#74) and Gemini (geldata/gel#9032)."""
+    if protocol == MISTRAL:
+        return _mistral_error("Too many inputs in request, split into more batches.")
+    if protocol == GOOGLE:
+        told = f"* BatchEmbedContentsRequest.requests: at most {most} requests can be in one batch"
+        return {"error": {"code": 400, "message": f"{told}\n", "status": "INVALID_ARGUMENT"}}
+    told = f"Expected an array with maximum length {most}, but got one with length {number}."
+    return _error(f"Invalid 'input': array too long. {told}", "array_above_max_length")
+
+
+def _too_many_tokens(protocol: str, number: int, most: int) -> dict:
+    """Words of Mistral (chroma#5597) and OpenAI (gpt-researcher#1524)."""
+    if protocol == MISTRAL:
+        return _mistral_error("Too many tokens overall, split into more batches.")
+    told = f"Requested {number} tokens, max {most} tokens per request"
+    return _error(told, "max_tokens_per_request")
+
+
+def _mistral_error(message: str) -> dict:
+    return {"object": "error", "message": message, "type": "invalid_request_prompt", "code": "3210"}
 
 
 class _Handler(BaseHTTPRequestHandler):
     owner: EmbeddingServer
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # headers and body are two writes: each answer would take 40 ms
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         protocol, texts, task = _read(self.path, body)
         headers = {name.lower(): value for name, value in self.headers.items()}
         fault = self.owner.keep(Request(self.path, headers, texts, task))
-        refusal = self.owner.refusal(texts)
-        if fault is None and refusal:
-            self._send(400, {}, json.dumps({"error": {"message": refusal}}))
+        refusal = None if fault else self.owner.refusal(protocol, texts)
+        if refusal:
+            self._send(400, {}, refusal)
         elif fault is None or fault.kind in _SHAPES:
             self._send(200, {}, self._answer(protocol, body, texts, fault))
         else:
@@ -202,7 +260,7 @@ class _Handler(BaseHTTPRequestHandler):
         kind = fault.kind if fault else ""
         vectors = [self.owner.vector(text).tolist() for text in texts]
         as_base64 = body.get("encoding_format") == "base64" and kind not in _NOT_IN_BASE64
-        tokens = sum(map(_num_tokens, texts))
+        tokens = sum(map(self.owner.count_tokens, texts))
         items = [{"embedding": vector, "index": at} for at, vector in enumerate(vectors)]
         _SHAPES.get(kind, lambda items: None)(items)
         if protocol == GOOGLE:
@@ -260,8 +318,9 @@ class _Handler(BaseHTTPRequestHandler):
         self, status: int, headers: dict[str, str], text: str, *, length: int | None = None
     ) -> None:
         data = text.encode()
-        self.send_response(status)
-        for name, value in {"content-type": "application/json", **headers}.items():
+        self.send_response_only(status)
+        usual = {"date": self.date_time_string(), "content-type": "application/json"}
+        for name, value in (usual | headers).items():
             self.send_header(name, value)
         self.send_header("content-length", str(len(data) if length is None else length))
         self.end_headers()

@@ -7,8 +7,9 @@ Through the SDK ``openai``: OpenAI itself, and every server or gateway that is c
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Literal, final
+from typing import TYPE_CHECKING, final
 
+import httpx2
 import numpy as np
 import openai
 from pydantic_core import from_json
@@ -31,10 +32,8 @@ class OpenAiApi:
 
     def __init__(self, model: str, access: ProviderAccess, wire: Wire) -> None:
         self._model = model
-        # By itself the SDK asks for base64, a quarter of the bytes; OpenAI alone surely knows it.
-        self._format: Literal["float"] | openai.Omit = (
-            openai.omit if access.protocol == OPENAI else "float"
-        )
+        # A quarter of the bytes, which the SDK asks for by itself; OpenAI alone surely knows it.
+        self._format = "base64" if access.protocol == OPENAI else "float"
         # What is not given here the SDK takes from the environment: an address, to which the key
         # would go, and names of an organisation, which are nobody else's business.
         self._client = openai.OpenAI(
@@ -48,11 +47,15 @@ class OpenAiApi:
 
     def embed(self, texts: list[str], *, is_query: bool, timeout_s: float) -> Answer:  # noqa: ARG002 - questions are told apart by their prefix
         """Makes one request."""
-        response = self._client.embeddings.with_raw_response.create(
-            model=self._model, input=texts, encoding_format=self._format, timeout=timeout_s
+        # Not ``embeddings.create``, which looks at each text in Python and at each number of the
+        # answer: 42 ms of 46 for 32 vectors of 384.
+        response = self._client.post(
+            "/embeddings",
+            cast_to=httpx2.Response,
+            body={"model": self._model, "input": texts, "encoding_format": self._format},
+            options={"timeout": timeout_s},
         )
-        # The SDK's own objects look at each number in Python: 42 ms of 46 for 32 vectors of 384.
-        answer = from_json(response.http_response.content)
+        answer = from_json(response.content)
         items, usage = answer["data"], answer.get("usage")
         return Answer(
             vectors=[_numbers(item["embedding"]) for item in items],

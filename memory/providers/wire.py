@@ -25,9 +25,6 @@ _DEADLINE = "deadline"
 _ABOUT_THE_MACHINE = "x-stainless-"
 """Headers in which SDKs tell operating system, architecture and interpreter."""
 
-_ABOUT_THE_ANSWER = "x-stainless-raw-response"
-"""Header by which the SDK of OpenAI knows that it shall leave an answer as it is."""
-
 
 class Stopwatch(Protocol):
     """Time that never goes back."""
@@ -88,7 +85,7 @@ class _Watch:
         limits["connect"] = limits["pool"] = self._connect_s
         request.extensions[_DEADLINE] = self._clock.monotonic() + limits["read"]
         for name in list(request.headers):
-            if name.startswith(_ABOUT_THE_MACHINE) and name != _ABOUT_THE_ANSWER:
+            if name.startswith(_ABOUT_THE_MACHINE):
                 del request.headers[name]
 
     def on_response(self, response: httpx2.Response) -> None:

@@ -28,10 +28,11 @@ from memory.providers.local import LOCAL_MODELS, MINILM
 from memory.recomputing import Recomputing
 from memory.workspace import Workspace
 from tests.doubles import FakeClock, HashEmbedder
+from tests.embedding_server import EmbeddingServer
 from tests.inline.handles import InlineHandle, freeze
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from pathlib import Path
 
     from actors.former_model import Open
@@ -181,8 +182,10 @@ def start(
     clock: FakeClock,
     dim: int = 0,
     open_former: Open = gone,
+    *,
+    worker: Any = None,
 ) -> Pipe:
-    """Returns the actors of a memory whose model is a hash.
+    """Returns the actors of a memory.
 
     Args:
         root: The workspace.
@@ -191,6 +194,7 @@ def start(
         clock: Of all actors.
         dim: Dimension of the answers; that of the model by default.
         open_former: Opens the model that was configured before.
+        worker: The Embedder; by default one whose model is a hash.
     """
     settings = Settings(
         memory=MemorySettings(
@@ -199,7 +203,7 @@ def start(
             reconcile_interval=RECONCILE_S,
         )
     )
-    worker, builder = FakeWorker(dim or info.dim), FakeBuilder()
+    worker, builder = worker or FakeWorker(dim or info.dim), FakeBuilder()
     keeper = InlineHandle(IndexKeeper(settings, info, data, root))
     pool = InlineHandle(EmbedderPool(info, PoolOptions(), InlineHandle(worker), clock=clock))
     persister = InlineHandle(Persister(data, keeper, Debounce(FLUSH_S, 10 * FLUSH_S), clock))
@@ -240,3 +244,10 @@ async def pipe(tmp_path: Path) -> AsyncIterator[Pipe]:
     pipe = start(root, data, INFO, FakeClock())
     yield pipe
     await stop(pipe)
+
+
+@pytest.fixture(scope="session")
+def provider_server() -> Iterator[EmbeddingServer]:
+    """One for all tests, since an SDK takes long to be opened for another."""
+    with EmbeddingServer() as server:
+        yield server
