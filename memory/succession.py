@@ -14,13 +14,14 @@ from __future__ import annotations
 import logging
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from memory.errors import DimensionMismatch, StaleUpdate
 from memory.identity import Identity, differences
 from memory.index_folders import KEPT_S, NEXT_NAME, clear, forget_previous, settle
 from memory.index_opening import Kept, open_or_create
+from memory.index_pair import IndexPair
 from memory.messages import FileUpdate
 from memory.rebuilding import begin_rebuild
 from memory.taking_over import is_ready, is_saved, moved, saved
@@ -54,29 +55,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_NEVER = -1
-
-
-@dataclass(frozen=True, slots=True)
-class _Indexes:
-    """Which indexes there are at one moment."""
-
-    newest: Kept
-    old: Kept | None = None
-
-    @property
-    def answering(self) -> MemoryIndex:
-        return (self.old or self.newest).index
-
-    @property
-    def is_rebuild(self) -> bool:
-        """Whether the old one takes the vectors of the newest, too."""
-        old = self.old
-        return old is not None and not differences(old.index.identity, self.newest.index.identity)
-
-    def all(self) -> tuple[Kept, ...]:
-        return (self.newest,) if self.old is None else (self.newest, self.old)
-
 
 class Succession:
     """The index of the configured model, and the one that answers until it is complete.
@@ -94,7 +72,7 @@ class Succession:
         self._model = model
         self._data = data
         self._disk = disk
-        self._now = _Indexes(Kept(opened.index, opened.storage), opened.old)
+        self._now = IndexPair(Kept(opened.index, opened.storage), opened.old)
         self._writing = threading.Lock()
         """Held while whole snapshots are written, and while it changes which indexes there are."""
         self._num_begun = 0
@@ -128,10 +106,7 @@ class Succession:
     @property
     def former(self) -> Identity | None:
         """Identity of an old index of another model; None while there is none."""
-        now = self._now
-        if now.old is None or now.is_rebuild:
-            return None
-        return now.old.index.identity
+        return self._now.former
 
     def plan(self, parsed: ParsedFile) -> FileDelta:
         """Returns which chunks of a file the newest index has no vector of."""
@@ -151,8 +126,7 @@ class Succession:
         except DimensionMismatch as error:
             self._begin_with(error, update.hashes, update.vectors)
             raise StaleUpdate(update.path, self._now.newest.index.epoch) from None
-        if _is_behind(now.old, now.newest.index.file(update.path), update.path):
-            _follow(now, update)
+        now.follow(update, now.newest.index.file(update.path))
         return result
 
     def add(
@@ -162,10 +136,9 @@ class Succession:
         now = self._now
         with now.newest.storage.changing:
             result = now.newest.index.add(batch, hashes, vectors)
-        for packed in batch.files:
+        for packed in batch.files if now.old is not None else ():
             path = packed.summary.path
-            if _is_behind(now.old, packed.summary, path):
-                _follow(now, FileUpdate(path, packed.parsed, tuple(hashes), vectors))
+            now.follow(FileUpdate(path, packed.parsed, tuple(hashes), vectors), packed.summary)
         return result
 
     def keep(self, hashes: Sequence[str], vectors: NDArray[np.float32]) -> None:
@@ -185,14 +158,7 @@ class Succession:
             vector: Of the text, shape (dim,), or of its parts, shape (n, dim), made by the
                 configured model; None if there is none.
         """
-        now = self._now
-        if now.old is not None and not now.is_rebuild:
-            return now.old.index.search(query, None, degraded=_progress(now.newest, now.old))
-        index = now.answering
-        if vector is not None and index.dim and vector.shape[-1] != index.dim:
-            reason = "the model answers with another dimension than it did"
-            return index.search(query, None, degraded=reason)
-        return index.search(query, vector)
+        return self._now.search(query, vector)
 
     def search_former(
         self, query: Query, vector: NDArray[np.float32] | None, former: Identity, trouble: str
@@ -205,11 +171,7 @@ class Succession:
             former: Its identity, see ``former``.
             trouble: Why there is no vector.
         """
-        now = self._now
-        if now.old is None or now.old.index.identity != former:
-            return None
-        degraded = f"{_progress(now.newest, now.old)}; {trouble}"
-        return now.old.index.search(query, vector, degraded=degraded)
+        return self._now.search_former(query, vector, former, trouble)
 
     def calibrate(self, vectors: NDArray[np.float32] | None) -> Calibration:
         """Goes one step with the newest index; see MemoryIndex.calibrate."""
@@ -223,13 +185,7 @@ class Succession:
         A file that only the old one knows has a time that no file has: whether it is there or gone,
         there is something to do.
         """
-        now = self._now
-        files = now.newest.index.files()
-        if now.old is None:
-            return files
-        known = {file.path for file in files}
-        rest = (file for file in now.old.index.files() if file.path not in known)
-        return files + tuple(replace(file, mtime_ns=_NEVER) for file in rest)
+        return self._now.files_to_compare()
 
     def words_only(self) -> tuple[WordsOnly, ...]:
         """Returns the files of the newest index that have chunks without a vector."""
@@ -237,29 +193,14 @@ class Succession:
 
     def status(self) -> IndexStatus:
         """Returns the counters of the index that answers, and in them those of the newest one."""
-        now = self._now
-        status = now.answering.status()
-        if now.old is None:
-            return status
-        return replace(status, building=now.newest.index.status())
+        return self._now.status()
 
     def storage(self) -> StorageStatus:
         """Returns what is on disk of the newest index, and whether something of both is not.
 
         The identity is that of ``memory.msp``.
         """
-        now = self._now
-        status = now.newest.storage.status()
-        if now.old is None:
-            return status
-        old = now.old.storage.status()
-        return replace(
-            status,
-            identity=old.identity,
-            is_complete=status.is_complete and old.is_complete,
-            needs_save=status.needs_save or old.needs_save,
-            trouble=status.trouble or old.trouble,
-        )
+        return self._now.storage()
 
     def sync(self) -> None:
         """Makes every change so far survive a power loss; see IndexStorage.sync.
@@ -321,7 +262,7 @@ class Succession:
             with new.storage.changing, old.storage.changing:
                 if not (is_saved(new) and is_saved(old)):
                     return False
-                self._now = _Indexes(moved(new, old, self._data, self._disk))
+                self._now = IndexPair(moved(new, old, self._data, self._disk))
             old.storage.stop_logging()
             new.storage.stop_logging()
             with suppress(OSError):  # the next start tries again
@@ -360,7 +301,7 @@ class Succession:
                 now=now,
                 disk=self._disk,
             )
-            self._now = _Indexes(begun, newest)
+            self._now = IndexPair(begun, newest)
         logger.info("every file is embedded anew; the old index answers until then")
         return True
 
@@ -384,7 +325,7 @@ class Succession:
         logger.warning("the model answers with dimension %d instead of %d", dim, before)
         return True
 
-    def _begun(self, now: _Indexes, model: ModelInfo) -> _Indexes:
+    def _begun(self, now: IndexPair, model: ModelInfo) -> IndexPair:
         """Returns the indexes once the newest one is of this model."""
         old, newest = now.old or now.newest, now.newest
         if now.old is not None:
@@ -392,10 +333,10 @@ class Succession:
         wanted = Identity.of(model)
         # Time does not matter: whatever was kept was looked at when the folder was opened.
         if not settle(self._data, current=old.index.identity, configured=wanted, now=0.0):
-            return _Indexes(old)
+            return IndexPair(old)
         epoch = f"{newest.index.epoch}.{self._num_begun}"
         rebuild = newest.index.identity.rebuild
-        return _Indexes(self._opener.next(self._data, model, epoch, rebuild=rebuild), old)
+        return IndexPair(self._opener.next(self._data, model, epoch, rebuild=rebuild), old)
 
     def _begin_with(
         self, error: DimensionMismatch, hashes: Sequence[str], vectors: NDArray[np.float32]
@@ -411,26 +352,6 @@ class Succession:
         newest = self._now.newest
         with newest.storage.changing:
             newest.index.keep(hashes, vectors)
-
-
-def _is_behind(old: Kept | None, summary: FileSummary | None, path: str) -> bool:
-    """Tells whether the old index, if there is one, knows a file otherwise than it is."""
-    return old is not None and summary != old.index.file(path)
-
-
-def _follow(now: _Indexes, update: FileUpdate) -> None:
-    """Makes a change in the old index, too, unless that needs a vector that is not there."""
-    if now.old is None:
-        return
-    if not now.is_rebuild:
-        update = FileUpdate(update.path, update.parsed)
-    with now.old.storage.changing, suppress(StaleUpdate, DimensionMismatch):
-        now.old.index.apply(update)
-
-
-def _progress(new: Kept, old: Kept) -> str:
-    done, known = new.index.status().num_files, old.index.status().num_files
-    return f"vectors are being rebuilt ({done:,} of {max(done, known):,} files)"
 
 
 def _taken_over(new: Identity, old: Identity) -> str:
