@@ -36,6 +36,7 @@ DAEMON_SHARE = 0.6
 """Of the time for a section, what the daemon may take."""
 SAVE_PATIENCE_S = 15.0
 _SAVE_RETRY_S = 0.5
+_STARTS = "the memory does not run; its host starts it again by itself"
 _MOST_DISK_ANSWERS = 2
 """At the same time; each is a process that loads the index and the model."""
 
@@ -150,7 +151,7 @@ class HostedAccess:
                 return await self._files.save(content)
             except DaemonNotRunning:
                 if self._clock.monotonic() >= until_s:
-                    raise
+                    raise DaemonNotRunning(_STARTS) from None
             await self._clock.sleep(_SAVE_RETRY_S)
 
 

@@ -220,7 +220,11 @@ async def test_a_fact_waits_for_a_daemon_and_is_refused_if_none_comes(host, monk
     monkeypatch.setattr(hosted_access, "SAVE_PATIENCE_S", 0.1)
     _search, _get, save = host.plugin().tools
 
-    assert (await save({"content": "Alice moved."})).data == {"state": "not_running"}
+    answer = await save({"content": "Alice moved."})
+
+    assert answer.data == {"state": "not_running"}
+    assert "starts it again by itself" in answer.text
+    assert "memory start" not in answer.text
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from memory.daemon_client import NO_DAEMON
 from memory.errors import DaemonError, DaemonNotRunning, SnapshotMissing, WorkspaceError
 from memory.excerpts import MAX_LINES
 from memory.tools import memory_tools
@@ -196,7 +197,7 @@ def test_a_failure_is_an_answer_and_never_raised(error, words, caplog):
 @pytest.mark.parametrize(
     ("tool", "arguments", "error", "state"),
     [
-        ("memory_save", {"content": "x"}, DaemonNotRunning("none"), "not_running"),
+        ("memory_save", {"content": "x"}, DaemonNotRunning(NO_DAEMON), "not_running"),
         ("memory_search", {"query": "x"}, SnapshotMissing("memory.msp"), "not_indexed"),
     ],
 )
