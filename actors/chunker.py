@@ -31,7 +31,7 @@ from memory.errors import (
 from memory.globs import Globs
 from memory.path_queue import Fault, Lane, PathQueue
 from memory.paths import key
-from memory.reconcile import changes
+from memory.reconcile import Emptiness, changes
 from memory.workspace import FileUnsettled, Workspace
 
 if TYPE_CHECKING:
@@ -128,6 +128,7 @@ class Chunker:
         self._next_reconcile = 0.0
         self._last_reconcile_at, self._num_reconciles, self._num_initial = 0.0, 0, 0
         self._workspace_missing = self._ready = False
+        self._emptiness = Emptiness()
         self._refused: dict[str, SkippedFile] = {}
         self._skipped_by_scan: tuple[SkippedFile, ...] = ()
         self._activity: deque[FileIndexed] = deque(maxlen=ACTIVITY_LINES)
@@ -211,17 +212,18 @@ class Chunker:
         try:
             scan = await asyncio.to_thread(self._workspace.scan)
         except WorkspaceMissing:
-            if not self._workspace_missing:
-                logger.warning("workspace missing; the index keeps what it has")
-            self._workspace_missing = True
+            self._miss_workspace("missing")
             return
-        self._workspace_missing = False
         epoch = self._keeper_epoch
         known = await call(
             self._keeper.files_to_compare.remote,
             clock=self._clock,
             deadline_s=CALL_DEADLINE_S,
         )
+        if self._emptiness.is_doubtful(scan, known, self._clock.monotonic()):
+            self._miss_workspace("empty, as if it were not mounted")
+            return
+        self._workspace_missing = False
         if not self._num_reconciles:
             await self._recall_refused()
         self._skipped_by_scan = scan.skipped
@@ -236,6 +238,11 @@ class Chunker:
         self._last_reconcile_at = self._clock.time()
         self._work_arrived.set()
         self._note_drained()
+
+    def _miss_workspace(self, how: str) -> None:
+        if not self._workspace_missing:
+            logger.warning("workspace %s; the index keeps what it has", how)
+        self._workspace_missing = True
 
     async def _recall_refused(self) -> None:
         """Learns from the index which files have sections that the provider refuses."""

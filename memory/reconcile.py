@@ -7,11 +7,38 @@ from typing import TYPE_CHECKING
 from memory.messages import FileEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from memory.messages import FileStamp, FileSummary, Scan
 
+EMPTY_GRACE_S = 600.0
+"""How long a workspace without a single file counts as one that is not there."""
 _COARSE_NS = 1_000_000_000
+
+
+class Emptiness:
+    """Whether an empty workspace is to be believed.
+
+    A file system that is not mounted leaves an empty folder in its place, and who removes the last
+    file of a workspace can wait until the index knows it (FAULTS 24).
+    """
+
+    def __init__(self) -> None:
+        self._since_s: float | None = None
+
+    def is_doubtful(self, scan: Scan, known: Sequence[FileSummary], now_s: float) -> bool:
+        """Tells whether a scan shows nothing of what was known, and has done so only for a while.
+
+        Args:
+            scan: What is on disk.
+            known: What the index knows.
+            now_s: Monotonic time, seconds.
+        """
+        if scan.files or scan.skipped or not known:
+            self._since_s = None
+            return False
+        self._since_s = now_s if self._since_s is None else self._since_s
+        return now_s - self._since_s < EMPTY_GRACE_S
 
 
 def changes(

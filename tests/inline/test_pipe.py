@@ -7,6 +7,7 @@ import pytest
 from memory.errors import InputRejected, ProviderRejected, ProviderUnavailable
 from memory.index_opening import open_or_create
 from memory.messages import FileEvent, Query
+from memory.reconcile import EMPTY_GRACE_S
 from tests.inline.conftest import FLUSH_S, INFO, RECONCILE_S, Pipe
 
 FIFTY = "# Fifty\n\nFirst paragraph.\n\n" + "\n\n".join(
@@ -189,6 +190,32 @@ async def test_a_vanished_root_is_no_mass_deletion(pipe: Pipe):
     assert kept == ["a.md"]
     assert not (await pipe.chunker.status.remote()).workspace_missing
     assert await pipe.paths() == ["a.md"]
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+async def test_an_empty_folder_in_the_place_of_the_root_is_believed_after_a_while(
+    pipe: Pipe, comes_back: bool
+):
+    """FAULTS 24: what a file system leaves that is not mounted."""
+    pipe.write("a.md", "# A\n\nText.\n")
+    await pipe.settle()
+    elsewhere = pipe.root.with_name("elsewhere")
+    pipe.root.rename(elsewhere)
+    pipe.root.mkdir()
+
+    await pipe.clock.advance(RECONCILE_S)
+    await pipe.until(lambda: _is_missing(pipe))
+    kept = await pipe.paths()
+    if comes_back:
+        pipe.root.rmdir()
+        elsewhere.rename(pipe.root)
+    await pipe.clock.advance(EMPTY_GRACE_S)
+    await pipe.reconciled()
+    await pipe.settle()
+
+    assert kept == ["a.md"]
+    assert not (await pipe.chunker.status.remote()).workspace_missing
+    assert await pipe.paths() == (["a.md"] if comes_back else [])
 
 
 async def test_a_restarted_keeper_is_filled_again(pipe: Pipe):
