@@ -15,6 +15,7 @@ from memory.graphemes import cut
 from memory.markdown import decode
 from memory.messages import SkippedFile
 from memory.payloads import iso_time
+from memory.sanitizing import printable_block, sanitize_path
 from memory.workspace import Gone, Workspace
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def read_excerpt(
     Args:
         root: The workspace.
         settings: What is excluded, and how large a file may be.
-        path: Relative to the workspace, in any Unicode normalisation.
+        path: Relative to the workspace, in any Unicode normalisation; or as a table, a citation or
+            an answer shows it, without what is invisible and perhaps cut.
         start_line: First line, from 1 on.
         num_lines: Most lines, at least 1.
 
@@ -53,6 +55,8 @@ def read_excerpt(
         root, exclude=Globs(settings.exclude_globs), max_file_bytes=settings.max_file_bytes
     )
     found = workspace.read(path.removeprefix("./"))
+    if isinstance(found, Gone) and (raw_path := _shown_as(path, workspace)) is not None:
+        found = workspace.read(raw_path)
     if isinstance(found, Gone):
         raise WorkspaceError(found.path, _NO_FILE)
     if isinstance(found, SkippedFile):
@@ -69,6 +73,17 @@ def read_excerpt(
         "is_cut": is_cut,
         "last_modified": iso_time(found.mtime_ns),
     }
+
+
+def _shown_as(path: str, workspace: Workspace) -> str | None:
+    """Returns the only file that is shown by this name; None if there is none, or several."""
+    found = [
+        stamp.raw_path
+        for stamp in workspace.scan().files
+        if path in {sanitize_path(stamp.path), sanitize_path(stamp.path, in_table=False)}
+        or path == printable_block(stamp.path)
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _bounded(lines: Sequence[str]) -> tuple[Sequence[str], bool]:

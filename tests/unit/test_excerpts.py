@@ -10,6 +10,7 @@ import pytest
 from memory.config import MemorySettings
 from memory.errors import WorkspaceError
 from memory.excerpts import MAX_CHARACTERS, MAX_LINES, read_excerpt
+from memory.sanitizing import printable_block, sanitize_path
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,3 +117,24 @@ def test_a_line_that_does_not_exist_is_an_answer(root, text, start):
 
     assert found["text"] == ""
     assert found["end_line"] < found["start_line"]
+
+
+ODD = ["wiki/a`b.md", "wiki/a|b.md", "wiki/ri\u200bver.md", "wiki/" + "n" * 240 + ".md"]
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize(
+    "shown", [sanitize_path, lambda path: sanitize_path(path, in_table=False), printable_block]
+)
+def test_a_file_is_found_by_the_name_that_is_shown_of_it(root, name, shown):
+    (root / name).write_text("found")
+
+    assert read_excerpt(root, SETTINGS, shown(name))["text"] == "found"
+
+
+def test_a_name_that_two_files_are_shown_by_is_none(root):
+    for name in ("wiki/x\u200by.md", "wiki/x\u200dy.md"):
+        (root / name).write_text("found")
+
+    with pytest.raises(WorkspaceError, match="no such"):
+        read_excerpt(root, SETTINGS, "wiki/xy.md")
