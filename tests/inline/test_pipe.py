@@ -494,12 +494,14 @@ async def test_edits_during_an_outage_are_all_there_afterwards(pipe: Pipe, caplo
         await pipe.clock.advance(1)
     failed = (await pipe.chunker.status.remote()).failed
     old = (await pipe.keeper.search.remote(*_query("old text"))).hits
-    warned = [record for record in caplog.records if "failed: local" in record.getMessage()]
+    said = [record.getMessage() for record in caplog.records]
 
     assert {file.reason.removeprefix("waiting for ") for file in failed} == {"local: status 503"}
     assert [hit.snippet for hit in old] == ["The old text."]
     assert (await pipe.pool.status.remote()).num_waiting <= 8
-    assert len(warned) == 1
+    assert sum("search goes on without vectors" in line for line in said) == 1
+    # None if a request of somebody else met the outage first.
+    assert sum("failed: local" in line for line in said) <= 1
 
     pipe.worker.error = None
     await pipe.clock.advance(120)
