@@ -30,7 +30,7 @@ from actors.system import start
 from memory.agent_run.endpoints import off_reason
 from memory.clock import SystemClock
 from memory.embedding_config import configured_model
-from memory.errors import ConfigError, EmbeddingError, ProviderUnavailable
+from memory.errors import BadEmbedding, ConfigError, EmbeddingError, ProviderUnavailable
 from memory.rebuild_progress import GO_ON, rebuilt
 from memory.supervision import UNUSABLE
 
@@ -211,7 +211,7 @@ class Service:
         try:
             if found := await self._system.confirm_model():
                 self._console.say(found)
-        except ProviderUnavailable as error:
+        except (ProviderUnavailable, BadEmbedding) as error:
             self._console.say(f"{error}; {again}")
             return False
         except (ConfigError, EmbeddingError) as error:

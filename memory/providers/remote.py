@@ -158,7 +158,8 @@ def _in_order(provider: str, answer: Answer, count: int) -> list[object]:
     """Returns the vectors in the order of the texts."""
     vectors = list(answer.vectors)
     if len(vectors) != count:
-        raise BadEmbedding(provider, f"{len(vectors)} vectors for {count} texts")
+        texts = "1 text" if count == 1 else f"{count} texts"
+        raise BadEmbedding(provider, f"{len(vectors)} vectors for {texts}")
     if answer.indices is None:
         return vectors
     by_index = {

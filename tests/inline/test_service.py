@@ -24,7 +24,7 @@ from actors.statuses import WatcherStatus
 from actors.system import MemorySystem
 from memory import storage
 from memory.daemon_client import ADDRESS_NAME
-from memory.errors import ProviderRejected, ProviderUnavailable, StoreError
+from memory.errors import BadEmbedding, ProviderRejected, ProviderUnavailable, StoreError
 from memory.locations import Locations
 from memory.processes import find
 from memory.reader import SnapshotReader
@@ -188,6 +188,10 @@ async def test_a_full_disk_at_the_end_is_one_line_and_keeps_the_last_index(
         (
             ProviderUnavailable("far", "status 503"),
             "memory: far: status 503; it is asked again in 60 s",
+        ),
+        (
+            BadEmbedding("far", "2 vectors for 1 text"),
+            "memory: far: 2 vectors for 1 text; it is asked again in 60 s",
         ),
         (ZeroDivisionError("a detail for the log"), "memory: the model cannot be checked, see"),
     ],
