@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memory.sanitizing import sanitize_cell, sanitize_path
+from memory.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +20,8 @@ def estimate_markdown(answer: RebuildEstimatePayload) -> str:
 
 def rebuilt_line(answer: RebuildPayload) -> str:
     """Returns what was embedded, in one line."""
-    files, chunks = _count(answer["files"], "file"), _count(answer["chunks"], "chunk")
-    texts, tokens = _count(answer["embedded_inputs"], "text"), _count(answer["tokens"], "token")
+    files, chunks = counted(answer["files"], "file"), counted(answer["chunks"], "chunk")
+    texts, tokens = counted(answer["embedded_inputs"], "text"), counted(answer["tokens"], "token")
     first = "rebuilt" if answer["begun"] else "the index that was being built is complete"
     return f"{first}: {files} / {chunks}, {texts} embedded, {tokens}"
 
@@ -28,11 +29,11 @@ def rebuilt_line(answer: RebuildPayload) -> str:
 def _lines(answer: RebuildEstimatePayload) -> Iterator[str]:
     model = answer["embedding"]
     yield f"- model: {sanitize_cell(model['provider'] + ' / ' + model['model'])}"
-    yield f"- workspace: {_count(answer['files'], 'file')}, {_count(answer['chunks'], 'chunk')}"
+    yield f"- workspace: {counted(answer['files'], 'file')}, {counted(answer['chunks'], 'chunk')}"
     whole = (answer["to_embed"], answer["tokens"], answer["calls"])
     yield f"- a rebuild embeds {_amount(*whole, answer['cost'])}"
     left = (answer["left_to_embed"], answer["left_tokens"], answer["left_calls"])
-    reused = f"{_count(answer['reused'], 'text')} of `{answer['reused_from']}`"
+    reused = f"{counted(answer['reused'], 'text')} of `{answer['reused_from']}`"
     reuses = f"reuses {reused} and" if answer["reused_from"] else "has nothing to reuse and"
     yield f"- a start {reuses} embeds {_amount(*left, answer['left_cost'])}"
     for skipped in answer["skipped"]:
@@ -41,10 +42,6 @@ def _lines(answer: RebuildEstimatePayload) -> Iterator[str]:
 
 
 def _amount(num_texts: int, num_tokens: int, num_calls: int, cost: float | None) -> str:
-    texts, tokens = _count(num_texts, "text"), _count(num_tokens, "token")
+    texts, tokens = counted(num_texts, "text"), counted(num_tokens, "token")
     price = "" if cost is None else f", for {cost:,.4f}"
-    return f"{texts}, {tokens} in {_count(num_calls, 'request')}{price}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{texts}, {tokens} in {counted(num_calls, 'request')}{price}"

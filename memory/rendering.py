@@ -16,6 +16,7 @@ from memory.sanitizing import (
     sanitize_line,
     sanitize_path,
 )
+from memory.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,12 +61,12 @@ def search_markdown(answer: SearchPayload, *, explain: bool = False) -> str:
     """
     hits = answer["hits"]
     paths = list(dict.fromkeys(hit["path"] for hit in hits))
-    lines = [f"{_count(len(hits), 'hit')} in {_count(len(paths), 'file')}"]
+    lines = [f"{counted(len(hits), 'hit')} in {counted(len(paths), 'file')}"]
     lines[0] += f" \u2014 {source_line(answer['source'], answer['age_s'])}"
     if answer["degraded"]:
         lines += ["", f"Only part of the search ran: {sanitize_cell(answer['degraded'])}"]
     if not answer.get("ready", True) or answer.get("pending"):
-        waiting = _count(answer.get("pending", 0), "file")
+        waiting = counted(answer.get("pending", 0), "file")
         lines += ["", f"The index is still being built ({waiting} pending): hits may be missing."]
     if not hits:
         lines += ["", "Nothing was found; try other words, a name or a synonym."]
@@ -84,7 +85,7 @@ def show_documents(answer: ShowPayload, source: str) -> Iterator[str]:
     A fence or a comment that a chunk leaves open ends with its document.
     """
     path = sanitize_path(answer["path"], in_table=False)
-    count = _count(len(answer["chunks"]), "chunk")
+    count = counted(len(answer["chunks"]), "chunk")
     yield f"`{path}` \u2014 {count}, last modified {answer['last_modified']} \u2014 {source}\n"
     for chunk in answer["chunks"]:
         place = f"{path}:{chunk['start_line']}-{chunk['end_line']}"
@@ -102,7 +103,7 @@ def excerpt_text(answer: ExcerptPayload) -> str:
     path = sanitize_path(answer["path"], in_table=False)
     first, last, count = answer["start_line"], answer["end_line"], answer["num_lines"]
     if last < first:
-        return f"`{path}` has {_count(count, 'line')}; there is no line {first}.\n"
+        return f"`{path}` has {counted(count, 'line')}; there is no line {first}.\n"
     head = f"`{path}`, lines {first}-{last} of {count}, last modified {answer['last_modified']}."
     if answer["is_cut"]:
         head += f" Line {first} is too long for an answer, and cut."
@@ -122,7 +123,7 @@ def event_lines(event: EventPayload) -> Iterator[str]:
 
 def list_markdown(files: Sequence[ListItem], source: str) -> str:
     """Returns a table of the indexed files, in the order given."""
-    head = f"{_count(len(files), 'file')} \u2014 {source}\n"
+    head = f"{counted(len(files), 'file')} \u2014 {source}\n"
     if not files:
         return head
     rows = "".join(
@@ -176,7 +177,7 @@ def _hit_lines(hit: HitPayload, *, explain: bool) -> Iterator[str]:
 def _status_lines(status: StatusPayload) -> Iterator[str]:
     yield f"memory: {status['state']}"
     yield ""
-    yield f"- {_count(status['files'], 'file')}, {_count(status['chunks'], 'chunk')} indexed"
+    yield f"- {counted(status['files'], 'file')}, {counted(status['chunks'], 'chunk')} indexed"
     embedding = status["embedding"]
     if embedding["model"]:
         name = sanitize_cell(f"{embedding['provider']} / {embedding['model']}")
@@ -184,8 +185,8 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
     if status["building"]:
         yield f"- being built: {_building(status['building'], status)}"
     if status["state"] != "stopped":
-        yield f"- pending: {_count(status['pending'], 'file')}"
-        yield f"- embedded since the start: {_count(status['embedded_inputs'], 'text')}"
+        yield f"- pending: {counted(status['pending'], 'file')}"
+        yield f"- embedded since the start: {counted(status['embedded_inputs'], 'text')}"
     num_waiting = sum(failed["waiting"] for failed in status["failed"])
     yield from _model_lines(status["model_calls"], num_waiting)
     if status["state"] == "ready":
@@ -214,7 +215,7 @@ def _failed_lines(files: Sequence[FailedPayload]) -> Iterator[str]:
             reason += f", next attempt at {_time(min(failed['retry_at'] for failed in those))}"
         names = [_named(failed["path"]) for failed in those[:_MAX_NAMED]]
         if len(those) > len(names):
-            names.append(_count(len(those) - len(names), "more file"))
+            names.append(counted(len(those) - len(names), "more file"))
         for name in names:
             yield f"- {label}: {name} ({stage}): {reason}"
 
@@ -223,7 +224,7 @@ def _model_lines(calls: ModelCallsPayload, num_waiting: int) -> Iterator[str]:
     """Yields what a provider costs and what is wrong with it, if there is something to say."""
     failed = ", ".join(f"{number:,} {kind}" for kind, number in calls["failures"].items())
     if calls["billed_tokens"] or calls["cost"] is not None or failed:
-        parts = [_count(calls["requests"], "request")]
+        parts = [counted(calls["requests"], "request")]
         parts += [f"{calls['billed_tokens']:,} tokens billed"] * bool(calls["billed_tokens"])
         parts += [f"cost {calls['cost']:.4f}"] if calls["cost"] is not None else []
         parts += [f"failed: {failed}"] * bool(failed)
@@ -236,13 +237,13 @@ def _model_lines(calls: ModelCallsPayload, num_waiting: int) -> Iterator[str]:
             since = f" since {_time(calls['breaker_since'])}"
         if calls["retry_at"] is not None:
             again += f" at {_time(calls['retry_at'])}"
-        waiting = f"{_count(num_waiting, 'file')} {'waits' if num_waiting == 1 else 'wait'} for it"
+        waiting = f"{counted(num_waiting, 'file')} {'waits' if num_waiting == 1 else 'wait'} for it"
         yield (
             f"- provider does not work{since}, {waiting}, search has no vectors:"
             f" {sanitize_cell(calls['last_error'])}; {again}"
         )
     if calls["refused_texts"]:
-        yield f"- refused by the provider: {_count(calls['refused_texts'], 'text')}"
+        yield f"- refused by the provider: {counted(calls['refused_texts'], 'text')}"
     if calls["learned_limits"] is not None:
         texts, tokens = calls["learned_limits"]
         yield f"- provider takes less than it promises: {texts:,} texts, {tokens:,} tokens at once"
@@ -254,7 +255,7 @@ def _time(unix_s: float) -> str:
 
 def _building(new: BuildingPayload, status: StatusPayload) -> str:
     name = sanitize_cell(f"{new['provider']} / {new['model']}")
-    files = f"{new['files']:,} of {_count(max(new['files'], status['files']), 'file')}"
+    files = f"{new['files']:,} of {counted(max(new['files'], status['files']), 'file')}"
     if all(new[key] == status["embedding"][key] for key in ("provider", "model", "dimension")):
         return f"{name}, {files} embedded anew"
     told = f"{name}, dimension {new['dimension']}, {files}"
@@ -269,7 +270,7 @@ def _save_lines(saves: SavesPayload) -> Iterator[str]:
         yield f"- saved facts waiting: {saves['queued']:,}{problem if saves['problem'] else ''}"
     for failed in saves["failed"]:
         fate = "parked" if failed["parked"] else "tried again"
-        tries = _count(failed["attempts"], "attempt")
+        tries = counted(failed["attempts"], "attempt")
         reason = sanitize_cell(failed["reason"], _PROBLEM_CHARACTERS)
         yield f"- fact {sanitize_cell(failed['event_id'])}: {reason} ({tries}, {fate})"
     for result in saves["results"][:_SHOWN_RESULTS]:
@@ -285,12 +286,8 @@ def _on_disk(status: StatusPayload) -> str:
     return f"written {_age(age_s)} ago" + (", and every change since" if is_journaled else "")
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def _age(seconds: float) -> str:
     for unit_s, noun in ((_DAY_S, "day"), (_HOUR_S, "hour"), (_MINUTE_S, "minute")):
         if seconds >= unit_s:
-            return _count(int(seconds // unit_s), noun)
-    return _count(max(0, int(seconds)), "second")
+            return counted(int(seconds // unit_s), noun)
+    return counted(max(0, int(seconds)), "second")

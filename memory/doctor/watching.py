@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from memory.doctor.finding import note, ok, problem
 from memory.mounts import deaf_mount, parse_mountinfo
+from memory.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +48,7 @@ def _of_watches(root: Path, proc: Path) -> Iterator[Finding]:
     limit, folders = _limit(proc, "max_user_watches"), _num_folders(root)
     if limit is None:
         return
-    detail = f"{folders:,} folders need one each, this user may have {limit:,}"
+    detail = f"{counted(folders, 'folder')}, one for each, this user may have {limit:,}"
     if folders >= limit:
         yield problem(_WATCHES, f"{detail}, so {_POLLED}", _raised("max_user_watches", 2 * folders))
     else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from memory.evaluation.intervals import FEW
 from memory.evaluation.measures import MEASURES
 from memory.sanitizing import sanitize_cell
+from memory.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -35,12 +36,12 @@ _NOTHING = "\u2013"
 
 def eval_markdown(answer: EvalPayload) -> str:
     """Returns a table for each kind of question, one of the ``# Memories`` tables, and the rest."""
-    size = f"{_count(answer['files'], 'file')}, {_count(answer['chunks'], 'chunk')}"
+    size = f"{counted(answer['files'], 'file')}, {counted(answer['chunks'], 'chunk')}"
     model = sanitize_cell(answer["model"])
     lines = [f"{size}, {model}; {_rules(answer['rules'])}; in brackets intervals of 95 %"]
     for kind, figures in answer["kinds"].items():
         few = ", too few to rely on" if figures["questions"] < FEW else ""
-        lines += ["", f"## {kind}: {_count(figures['questions'], 'question')}{few}", ""]
+        lines += ["", f"## {kind}: {counted(figures['questions'], 'question')}{few}", ""]
         lines += _measures(figures)
     lines += ["", "## `# Memories` tables", "", *_tables(answer)]
     if answer["comparison"] is not None:
@@ -126,7 +127,3 @@ def _comparison(comparison: ComparisonPayload) -> Iterator[str]:
         yield from table((kind, "difference"), rows)
     yield ""
     yield f"Off topic with a row: {signed(comparison['off_topic'])}"
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

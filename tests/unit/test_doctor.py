@@ -415,7 +415,7 @@ def test_more_folders_than_watches_are_a_problem_hidden_ones_too(tmp_path, root)
 
     found = the_problem(watching_findings(root, proc))
 
-    assert found.detail.startswith("3 folders need one each, this user may have 3")
+    assert found.detail.startswith("3 folders, one for each, this user may have 3")
     assert found.remedy == "sysctl fs.inotify.max_user_watches=6"
 
 
