@@ -160,17 +160,23 @@ lint() {
 
 run_pytest() { "$venv/bin/python" -m pytest "$@"; }
 
-# Each part is a run of its own, so that a part without a single test fails (pytest's status 5).
+# Each part is a run of its own, so that a part without a single test fails (pytest's status 5). The
+# unit tests run beside those that mostly wait; what they print comes when they are done.
 test_all() {
   local part
   lint
-  run_pytest -p tests.no_ray tests/unit
-  for part in inline contract recall cluster; do
-    if [ -d "tests/$part" ]; then
-      run_pytest "tests/$part"
-    fi
+  unit_log=$(mktemp)
+  run_pytest -p tests.no_ray tests/unit >"$unit_log" 2>&1 &
+  unit=$!
+  trap 'kill "$unit" 2>/dev/null || true; rm -f "$unit_log"' EXIT
+  for part in inline contract recall; do
+    run_pytest "tests/$part"
   done
   run_pytest tests/test_*.py
+  wait "$unit" || die "the unit tests failed:
+$(cat "$unit_log")"
+  cat "$unit_log"
+  run_pytest tests/cluster
 }
 
 export MEMORY_HOME=${MEMORY_HOME:-$root}
