@@ -94,12 +94,12 @@ class Answers:
         wants_vectors = bool(request.get("vectors"))
         keeper = self._system.keeper
         found = await self._call(lambda: keeper.inspect.remote(after, paths, wants_vectors))
-        status = await self._call(keeper.status.remote)
+        former = await self._call(keeper.former_identity.remote)
         return inspect_payload(
             found,
             self._settings.memory,
             workspace=str(self._workspace),
-            is_building=status.building is not None,
+            is_building=former is not None,
         )
 
     async def _save(self, request: Mapping[str, Any]) -> SavePayload:

@@ -109,6 +109,7 @@ class Subject:
     identity: Identity
     rules: Rules
     is_building: bool
+    """Whether the index of another model is being built."""
     source: Source
 
 
@@ -154,7 +155,9 @@ def opened(data: Path, settings: Settings, workspace: Path | None) -> Iterator[S
             memory.max_chunk_tokens,
             memory.reconcile_interval,
         )
-        is_building = identity_in(data / NEXT_NAME) is not None
+        following = identity_in(data / NEXT_NAME)
+        # That of a rebuild leaves the old one to be what the files are.
+        is_building = following is not None and bool(differences(info.identity, following))
         yield Subject(HeldIndex(index), info.identity, rules, is_building, "disk")
 
 

@@ -65,9 +65,11 @@ def search_markdown(answer: SearchPayload, *, explain: bool = False) -> str:
     lines[0] += f" \u2014 {source_line(answer['source'], answer['age_s'])}"
     if answer["degraded"]:
         lines += ["", f"Only part of the search ran: {sanitize_cell(answer['degraded'])}"]
-    if not answer.get("ready", True) or answer.get("pending"):
-        waiting = counted(answer.get("pending", 0), "file")
+    waiting = counted(answer.get("pending", 0), "file")
+    if not answer.get("ready", True):
         lines += ["", f"The index is still being built ({waiting} pending): hits may be missing."]
+    elif answer.get("pending"):
+        lines += ["", f"Pending: {waiting}; what was changed there lately may be missing."]
     if not hits:
         lines += ["", "Nothing was found; try other words, a name or a synonym."]
     if explain:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import logging
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -150,16 +149,15 @@ def plugin_examples() -> list[str]:
 
 
 def test_the_example_for_a_daemon_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With a memory that is disabled, which has the same members."""
     monkeypatch.chdir(tmp_path)
     Path("config.yml").touch()
-    caplog.set_level(logging.INFO)
 
     exec(compile(plugin_examples()[0], "README.md", "exec"), {"__name__": "__main__"})
 
-    assert "memory: disabled \u2014 pending config" in caplog.text
+    assert "memory: disabled \u2014 pending config" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("number", [0, 1])

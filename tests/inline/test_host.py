@@ -16,7 +16,7 @@ from actors.system import MemorySystem
 from memory.checking import check_files
 from memory.chunk_limits import chunk_limits
 from memory.daemon_calls import ask_daemon
-from memory.errors import DaemonError, DaemonNotRunning
+from memory.errors import DaemonError, DaemonNotRunning, ProviderUnavailable
 from memory.events import DaemonEvents, subscribe
 from memory.globs import Globs
 from memory.index_check import DaemonIndex
@@ -75,6 +75,18 @@ async def test_the_live_index_is_compared_with_the_files_over_the_socket(pipe: P
     assert vectors.shape == (report.num_chunks // 2, pipe.info.dim)
     assert index.rules.workspace == str(pipe.root)
     assert (index.identity.model, index.is_building) == (pipe.info.model, False)
+
+
+async def test_beside_a_rebuild_the_live_index_is_compared_as_ever(pipe: Pipe, data: Path):
+    pipe.write("wiki/alice.md", ALICE)
+    await pipe.touched("wiki/alice.md")
+    pipe.worker.error = ProviderUnavailable("local", "down")
+    assert await pipe.keeper.begin_rebuild.remote()
+
+    index = await asyncio.to_thread(DaemonIndex, data)
+
+    assert (await pipe.keeper.status.remote()).building is not None
+    assert not index.is_building
 
 
 def tools_over(access: Any) -> dict[str, Any]:

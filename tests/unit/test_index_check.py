@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +20,7 @@ from memory.saved_checks import saved_faults
 from memory.status_payloads import blank_status
 from tests.doubles import HashEmbedder
 from tests.unit.building import image_of
-from tests.unit.fake_daemon import FakeDaemon
+from tests.unit.fake_daemon import fake_daemon
 from tests.unit.indexed_files import indexed
 from tests.unit.workspace_files import write
 
@@ -207,11 +204,8 @@ def test_a_provider_is_paid_with_consent_for_each_text_once(remote, capsys):
 
 @pytest.fixture
 def daemon(saved):
-    folder = Path(tempfile.mkdtemp(prefix="m"))
-    daemon = FakeDaemon(saved, folder)
-    yield daemon
-    daemon.close()
-    shutil.rmtree(folder)
+    with fake_daemon(saved) as daemon:
+        yield daemon
 
 
 def told(index, root, *, is_building=False, **options):
@@ -260,6 +254,21 @@ def test_while_another_index_is_built_the_old_one_need_not_follow(daemon, index,
         daemon.will_answer(told(index, root, is_building=True, paths=paths))
 
     assert [each["kind"] for each in checked(capsys)[1]["differences"]] == ["building"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "kind"), [({"rebuild": 1}, "missing"), ({"model": "another"}, "building")]
+)
+def test_a_rebuild_leaves_the_saved_index_to_be_what_the_files_are(
+    saved, index, root, capsys, changed, kind
+):
+    parts = image_of(index)
+    following = replace(parts.info, identity=replace(parts.info.identity, **changed))
+    (saved / "next").mkdir()
+    snapshot.write(saved / "next/memory.msp", replace(parts, info=following), saved_at=2.0)
+    write(root, "new.md")
+
+    assert [each["kind"] for each in checked(capsys)[1]["differences"]] == [kind]
 
 
 def test_vectors_arrive_over_the_socket_as_they_are(saved, index, root):

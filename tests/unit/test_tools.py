@@ -222,6 +222,17 @@ def test_an_index_that_is_still_being_built_answers_and_says_so():
     assert answer.data["pending"] == 12
 
 
+def test_files_that_wait_beside_a_whole_index_are_told_as_what_they_are():
+    """So it is while every file is embedded anew: the index that answers lacks none."""
+    access = FakeAccess()
+    access.progress = {"ready": True, "pending": 12}
+
+    answer = call("memory_search", {"query": "alice"}, access)
+
+    assert "Pending: 12 files; what was changed there lately may be missing." in answer.text
+    assert "still being built" not in answer.text
+
+
 def test_a_call_ends_at_its_deadline():
     class Hanging(FakeAccess):
         async def search(self, query: str, limit: int) -> Any:
