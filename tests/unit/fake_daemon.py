@@ -1,9 +1,13 @@
 """A daemon that answers on a real Unix socket with prepared bytes."""
 
+import contextlib
 import json
 import os
+import shutil
 import socket
+import tempfile
 import threading
+from pathlib import Path
 
 
 class FakeDaemon:
@@ -48,3 +52,16 @@ class FakeDaemon:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self._thread.join(5)
+
+
+@contextlib.contextmanager
+def fake_daemon(data):
+    """Gives a daemon of a data folder."""
+    # A socket path must stay below 107 bytes, which a test folder may not.
+    folder = Path(tempfile.mkdtemp(prefix="m"))
+    daemon = FakeDaemon(data, folder)
+    try:
+        yield daemon
+    finally:
+        daemon.close()
+        shutil.rmtree(folder)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memory.checks import dump
 from memory.index_opening import open_or_create
 from memory.messages import FileUpdate, Query
 from memory.succession import Succession
-from tests.unit.building import parsed, text_of
+from tests.unit.building import new_index, parsed, put, text_of
 from tests.unit.keeping import SETTINGS
 
 if TYPE_CHECKING:
@@ -15,12 +16,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from memory.atomic_file import Disk
+    from memory.checks import DumpRow
     from memory.messages import ParsedFile, SearchResult
     from memory.providers.base import ModelInfo
     from tests.doubles import HashEmbedder
 
 NOW = 1_700_000_000.0
 FILES = {"a.md": ["Apples.", "Pears."], "b.md": ["Plums."], "c.md": ["Grapes."]}
+
+
+def fresh(embedder: HashEmbedder, files: Mapping[str, Sequence[str]] = FILES) -> list[DumpRow]:
+    """Returns what an index of these files holds that never knew another model."""
+    index = new_index(embedder)
+    for path, texts in files.items():
+        put(index, embedder, parsed(path, texts))
+    return dump(index)
 
 
 class Memory:

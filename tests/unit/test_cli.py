@@ -4,11 +4,8 @@ import gc
 import json
 import os
 import pty
-import shutil
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +15,7 @@ from memory.data_lock import data_lock
 from memory.errors import DaemonError
 from memory.outbox import OUTBOX_NAME, Outbox, SkillEvent
 from memory.status_payloads import blank_status
-from tests.unit.fake_daemon import FakeDaemon
+from tests.unit.fake_daemon import fake_daemon
 
 HIT = {
     "path": "wiki/a.md",
@@ -63,12 +60,8 @@ def home(tmp_path, monkeypatch):
 
 @pytest.fixture
 def daemon(home):
-    # A socket path must stay below 107 bytes, which a test folder may not.
-    folder = Path(tempfile.mkdtemp(prefix="m"))
-    daemon = FakeDaemon(home / "data" / "memory", folder)
-    yield daemon
-    daemon.close()
-    shutil.rmtree(folder)
+    with fake_daemon(home / "data" / "memory") as daemon:
+        yield daemon
 
 
 @pytest.fixture

@@ -5,10 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 import sys
-import tempfile
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +14,7 @@ from memory.cli import main
 from memory.commands.rebuild import Progress
 from memory.rebuild_progress import progress_line, trouble
 from memory.status_payloads import blank_status
-from tests.unit.fake_daemon import FakeDaemon
+from tests.unit.fake_daemon import fake_daemon
 
 LOCAL = "memory: {embeddings: {provider: local, pricePerMillionTokens: 1000000}}\n"
 
@@ -45,12 +42,8 @@ def workspace(home):
 
 @pytest.fixture
 def daemon(home):
-    # A socket path must stay below 107 bytes, which a test folder may not.
-    folder = Path(tempfile.mkdtemp(prefix="m"))
-    daemon = FakeDaemon(home / "data" / "memory", folder)
-    yield daemon
-    daemon.close()
-    shutil.rmtree(folder)
+    with fake_daemon(home / "data" / "memory") as daemon:
+        yield daemon
 
 
 @pytest.fixture

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import sys
-import tempfile
-from pathlib import Path
 
 import pytest
 
 from memory.cli import main
 from memory.tools import MAX_SAVE_CHARACTERS
-from tests.unit.fake_daemon import FakeDaemon
+from tests.unit.fake_daemon import fake_daemon
 
 
 @pytest.fixture(autouse=True)
@@ -24,12 +21,8 @@ def home(tmp_path, monkeypatch):
 
 @pytest.fixture
 def daemon(home):
-    # A socket path must stay below 107 bytes, which a test folder may not.
-    folder = Path(tempfile.mkdtemp(prefix="m"))
-    daemon = FakeDaemon(home / "data" / "memory", folder)
-    yield daemon
-    daemon.close()
-    shutil.rmtree(folder)
+    with fake_daemon(home / "data" / "memory") as daemon:
+        yield daemon
 
 
 RECEIPT = {"event_id": "e1", "state": "queued"}

@@ -1,25 +1,19 @@
 import json
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 
 from memory.daemon_client import is_alive, is_running, request
 from memory.errors import DaemonError
-from tests.unit.fake_daemon import FakeDaemon
+from tests.unit.fake_daemon import fake_daemon
 
 
 @pytest.fixture
 def daemon(tmp_path):
-    # A socket path must stay below 107 bytes, which a test folder may not.
-    folder = Path(tempfile.mkdtemp(prefix="m"))
-    daemon = FakeDaemon(tmp_path, folder)
-    yield daemon
-    daemon.close()
-    shutil.rmtree(folder)
+    with fake_daemon(tmp_path) as daemon:
+        yield daemon
 
 
 def test_a_request_is_one_line_and_the_result_comes_back(daemon, tmp_path):

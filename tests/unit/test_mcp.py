@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 from importlib import util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,7 +35,7 @@ from memory.messages import FileUpdate
 from memory.providers.factory import model_info, open_embedder
 from memory.workspace import Workspace
 from tests.unit.building import image_of
-from tests.unit.fake_daemon import FakeDaemon
+from tests.unit.fake_daemon import FakeDaemon, fake_daemon
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,11 +67,8 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def daemon(home: Home) -> Iterator[FakeDaemon]:
-    folder = Path(tempfile.mkdtemp(prefix="m"))  # the path of the socket must be short
-    daemon = FakeDaemon(home.data, folder)
-    yield daemon
-    daemon.close()
-    shutil.rmtree(folder)
+    with fake_daemon(home.data) as daemon:
+        yield daemon
 
 
 def index_workspace(home: Home) -> None:

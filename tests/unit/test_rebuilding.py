@@ -17,8 +17,8 @@ from memory.messages import FileUpdate
 from memory.snapshot import SNAPSHOT_NAME
 from memory.storage import IndexStorage
 from tests.doubles import HashEmbedder
-from tests.unit.building import ENGLISH, new_index, parsed, put, text_of
-from tests.unit.successions import FILES, NOW, Memory, indexed
+from tests.unit.building import ENGLISH, parsed, text_of
+from tests.unit.successions import FILES, NOW, Memory, fresh, indexed
 
 NUM_TEXTS = len(list(chain.from_iterable(FILES.values())))
 
@@ -39,13 +39,6 @@ def embedder():
 def data(tmp_path, embedder):
     indexed(tmp_path, embedder)
     return tmp_path
-
-
-def fresh(embedder, files=FILES):
-    index = new_index(embedder)
-    for path, texts in files.items():
-        put(index, embedder, parsed(path, texts))
-    return dump(index)
 
 
 def test_bad_vectors_are_gone_after_it(tmp_path, embedder):

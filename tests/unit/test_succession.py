@@ -19,8 +19,8 @@ from memory.messages import FileUpdate
 from memory.snapshot import SNAPSHOT_NAME
 from memory.storage import IndexStorage
 from tests.doubles import HashEmbedder
-from tests.unit.building import ENGLISH, new_index, parsed, put, text_of
-from tests.unit.successions import FILES, NOW, Memory, indexed
+from tests.unit.building import ENGLISH, parsed, text_of
+from tests.unit.successions import FILES, NOW, Memory, fresh, indexed
 
 NUM_TEXTS = len(list(chain.from_iterable(FILES.values())))
 
@@ -40,14 +40,6 @@ def data(tmp_path, old):
     """A data folder with an index of the old model."""
     indexed(tmp_path, old)
     return tmp_path
-
-
-def fresh(embedder, files=FILES):
-    """Returns what an index of these files holds that never knew another model."""
-    index = new_index(embedder)
-    for path, texts in files.items():
-        put(index, embedder, parsed(path, texts))
-    return dump(index)
 
 
 def test_the_old_index_answers_by_words_until_the_new_one_is_complete(data, new):
