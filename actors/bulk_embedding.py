@@ -85,7 +85,6 @@ class BulkEmbedding:
         calls: Sends one request.
         spending: Knows the budget.
         count: Counts the tokens of a text.
-        num_workers: Requests at the same time where the provider names no number.
         clock: Time for pauses.
     """
 
@@ -96,7 +95,6 @@ class BulkEmbedding:
         spending: Spending,
         *,
         count: TokenCounter,
-        num_workers: int,
         clock: Clock,
     ) -> None:
         self._info = info
@@ -105,7 +103,6 @@ class BulkEmbedding:
         self._count = count
         self._clock = clock
         self._spreads = not info.limits.max_concurrent
-        self._num_slots = info.limits.max_concurrent or num_workers
         self._dim = info.dim
         self._in_doubt = False
         """Whether the provider may not work at all: then a text of ours is tried first."""
@@ -201,7 +198,8 @@ class BulkEmbedding:
         room, first = self._spending.room, self._waiting[0]
         # What is under way may cost less than it reserved.
         is_affordable = room is None or first.num_tokens <= room
-        return len(self._running) < self._num_slots and is_affordable
+        most = self._calls.num_at_once + (0 if first.is_query else self._calls.num_spare)
+        return len(self._running) < most and is_affordable
 
     def _over_budget(self) -> ProviderAwaited | None:
         room = self._spending.room
@@ -226,7 +224,7 @@ class BulkEmbedding:
             return [self._waiting.popleft()]
         max_inputs, max_tokens = self.limits.saved()
         if self._spreads:
-            free = self._num_slots - len(self._running)
+            free = self._calls.num_at_once - len(self._running)
             max_inputs = min(max_inputs, share(len(self._waiting), free))
         if self._spending.room is not None:
             max_tokens = min(max_tokens, self._spending.room)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, final
 import ray
 
 from memory.providers.factory import open_embedder
+from memory.providers.request_slots import RequestSlots
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,14 +39,22 @@ class EmbedderWorker:
     Survives a crash: nothing; the pool repeats the request. It keeps for the pool what that has
     spent, for the case that the pool dies.
     Ordering: as many batches side by side as the composition root gives it threads, one for a
-    model that runs here; questions run beside them in the group ``query``.
+    model that runs here; of those to a provider one waits, so that the next request goes out while
+    an answer is on its way to the pool. Questions run beside them in the group ``query``.
     Called by: EmbedderPool.
     """
 
-    def __init__(self, info: ModelInfo, number: int, access: ProviderAccess | None = None) -> None:
+    def __init__(
+        self,
+        info: ModelInfo,
+        number: int,
+        access: ProviderAccess | None = None,
+        max_at_once: int = 1,
+    ) -> None:
         self._info = info
         self._access = access
         self._number = number
+        self._slots = RequestSlots(info.provider, max_at_once)
         self._loading = threading.Lock()
         self._loaded: Embedder | None = None
         self._num_spent = 0
@@ -80,6 +89,11 @@ class EmbedderWorker:
         return self._num_spent
 
     @ray.method(concurrency_group="control")
+    def hold_back(self) -> None:
+        """Sends nothing that waits for its turn: those requests raise ``RequestHeldBack``."""
+        self._slots.hold_back()
+
+    @ray.method(concurrency_group="control")
     def ping(self) -> int:
         """Returns the process id."""
         return os.getpid()
@@ -87,5 +101,5 @@ class EmbedderWorker:
     def _model(self) -> Embedder:
         with self._loading:  # a batch and a question may both be the first call
             if self._loaded is None:
-                self._loaded = open_embedder(self._info, self._access)
+                self._loaded = open_embedder(self._info, self._access, self._slots)
             return self._loaded

@@ -52,7 +52,8 @@ class EmbedderPool:
     asks again.
     Ordering: none between requests; the rows of one answer follow its texts. Over all workers there
     are at most as many bulk requests in flight as the provider takes, one a worker for a model that
-    runs here; questions go beside them.
+    runs here; questions go beside them. Each worker of a provider has one request more, which goes
+    out when there is room again.
     Called by: Chunker (bulk), ContextProvider (questions).
     """
 
@@ -70,7 +71,7 @@ class EmbedderPool:
         self._count_tokens = token_counter(info)
         self._spending = Spending(options.token_budget, options.price_per_million_tokens)
         self._calls = ModelCalls(
-            info.provider,
+            info,
             workers,
             self._spending,
             clock=self._clock,
@@ -81,7 +82,6 @@ class EmbedderPool:
             self._calls,
             self._spending,
             count=self._count_tokens,
-            num_workers=len(workers),
             clock=self._clock,
         )
         self._questions: Recent[str, NDArray[np.float32]] = Recent(MAX_REMEMBERED_QUESTIONS)

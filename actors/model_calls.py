@@ -20,6 +20,7 @@ from memory.errors import (
     ProviderAwaited,
     ProviderRejected,
     ProviderUnavailable,
+    RequestHeldBack,
 )
 from memory.provider_gate import REJECTED_DELAY_S, ProviderGate
 
@@ -34,12 +35,15 @@ if TYPE_CHECKING:
     from actors.embedder import EmbedderWorker, Vectors
     from memory.clock import Clock
     from memory.provider_gate import Ticket
+    from memory.providers.base import ModelInfo
     from memory.spending import Spending
 
 logger = logging.getLogger(__name__)
 
 REQUEST_DEADLINE_S = 300.0
 QUERY_DEADLINE_S = 30.0
+NUM_SPARE = 1
+"""Requests to a provider that each worker is handed beyond those that it makes at once."""
 QUERY_PATIENCE_S = 0.5
 """Seconds that a question waits for the end of a pause; text alone answers faster than that."""
 
@@ -48,7 +52,7 @@ class ModelCalls:
     """Sends requests to the workers of one provider; one event loop.
 
     Args:
-        provider: Name for errors.
+        info: The model.
         workers: At least one.
         spending: The book.
         clock: Time for pauses.
@@ -57,20 +61,27 @@ class ModelCalls:
 
     def __init__(
         self,
-        provider: str,
+        info: ModelInfo,
         workers: Sequence[ActorProxy[EmbedderWorker]],
         spending: Spending,
         *,
         clock: Clock,
         rng: random.Random,
     ) -> None:
-        self._provider = provider
+        self._provider = info.provider
         self._workers = workers
         self._spending = spending
         self._clock = clock
         self._gate = ProviderGate(rng)
         self._changed = asyncio.Event()
         self._num_in_flight = [0] * len(workers)
+        limits, num_workers = info.limits, len(workers)
+        self._num_at_once = [limits.of_worker(n, num_workers) for n in range(num_workers)]
+        self.num_at_once = sum(self._num_at_once)
+        """Requests that the provider takes at once, one a worker for a model that runs here."""
+        num_used = sum(1 for number in self._num_at_once if number)
+        self.num_spare = NUM_SPARE * num_used if limits.max_concurrent else 0
+        """Requests with texts of files that may wait at the workers besides."""
         self._turn = 0
         self._last_error = ""
         self.on_change: Callable[[], None] = _nothing
@@ -162,7 +173,9 @@ class ModelCalls:
         )
 
     def _least_busy(self) -> int:
-        return min(range(len(self._workers)), key=self._num_in_flight.__getitem__)
+        """Returns the worker with most room, none of those that may not make any request."""
+        used = (number for number, most in enumerate(self._num_at_once) if most)
+        return min(used, key=lambda each: self._num_in_flight[each] - self._num_at_once[each])
 
     async def _patient(
         self, number: int, num_tokens: int, attempt: Callable[[], Awaitable[Vectors]]
@@ -214,6 +227,10 @@ class ModelCalls:
         self._spending.begin(num_tokens)
         try:
             vectors = await request
+        except RequestHeldBack:
+            self._spending.held_back(num_tokens)
+            self._gate.abandoned(ticket)
+            raise
         except BaseException as error:
             self._spending.failed(num_tokens, _kind(error))
             meaning = self._learn(ticket, error)
@@ -251,13 +268,23 @@ class ModelCalls:
             self._last_error = str(error)
         return error
 
+    def _hold_back(self) -> None:
+        """Has what waits at any worker come back, because a pause has begun."""
+        if self.num_spare:
+            for worker in self._workers:
+                worker.hold_back.remote()
+
     def _fail(self, ticket: Ticket, error: ProviderUnavailable) -> None:
         now = self._clock.monotonic()
-        if self._gate.failed(ticket, now, error.reason, error.retry_after_s):
+        is_news = self._gate.failed(ticket, now, error.reason, error.retry_after_s)
+        self._hold_back()
+        if is_news:
             logger.warning("%s; search goes on without vectors until it answers", error)
 
     def _reject(self, ticket: Ticket, reason: str) -> None:
-        if self._gate.rejected(ticket, self._clock.monotonic(), reason):
+        is_news = self._gate.rejected(ticket, self._clock.monotonic(), reason)
+        self._hold_back()
+        if is_news:
             logger.error(
                 "%s: %s; it is asked again once every %.0f minutes, and search goes on without"
                 " vectors",

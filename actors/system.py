@@ -28,6 +28,7 @@ from actors.event_emitter import EventEmitter
 from actors.index_keeper import IndexKeeper
 from actors.logs import RAY_LOG_NAME
 from actors.loops import call
+from actors.model_calls import NUM_SPARE
 from actors.persister import Persister
 from actors.save_handler import SaveHandler
 from actors.watcher import Watcher
@@ -180,15 +181,16 @@ def start(settings: Settings, locations: Locations, config: RayConfig) -> Memory
     factory = _ActorFactory(namespace_of(config, locations.data))
     create = factory.create
     info, access = configured_model(settings)
+    num_workers = config.embedder.num_workers()
     workers = tuple(
         create(
             EmbedderWorker,
             f"Embedder-{n}",
             actors.embedder,
-            (info, n, access),
-            **worker_threads(info, config.embedder.num_workers()),
+            (info, n, access, info.limits.of_worker(n, num_workers)),
+            **worker_threads(info, num_workers),
         )
-        for n in range(config.embedder.num_workers())
+        for n in range(num_workers)
     )
     prices = PoolOptions(memory.embeddings.token_budget, memory.embeddings.price_per_million_tokens)
     pool = create(EmbedderPool, "EmbedderPool", actors.embedder_pool, (info, prices, *workers))
@@ -232,12 +234,14 @@ def start(settings: Settings, locations: Locations, config: RayConfig) -> Memory
 def worker_threads(info: ModelInfo, num_workers: int) -> dict[str, object]:
     """Returns how much a worker does at once: one batch, or its part of what the provider takes.
 
-    The queries of a calibration share their group with questions, which must not wait for them.
+    Of a provider it holds one request more, which waits for its turn. The queries of a calibration
+    share their group with questions, which must not wait for them.
     """
-    batches = -(-info.limits.max_concurrent // num_workers)
-    questions = batches + MAX_ANSWERS_AT_ONCE if batches else 1
-    groups = {"query": questions, "control": 1}
-    return {"max_concurrency": max(1, batches), "concurrency_groups": groups}
+    if not info.limits.max_concurrent:
+        return {"max_concurrency": 1, "concurrency_groups": {"query": 1, "control": 1}}
+    batches = info.limits.of_worker(0, num_workers) + NUM_SPARE
+    groups = {"query": batches + MAX_ANSWERS_AT_ONCE, "control": 1}
+    return {"max_concurrency": batches, "concurrency_groups": groups}
 
 
 class _ActorFactory:

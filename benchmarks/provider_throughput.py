@@ -77,7 +77,12 @@ def seconds_of_runs(info: ModelInfo, access: ProviderAccess, num_requests: int) 
     from actors.system import worker_threads
 
     remote = ray.remote(num_cpus=0, **worker_threads(info, NUM_WORKERS))
-    workers = [remote(EmbedderWorker).remote(info, number, access) for number in range(NUM_WORKERS)]
+    workers = [
+        remote(EmbedderWorker).remote(
+            info, number, access, info.limits.of_worker(number, NUM_WORKERS)
+        )
+        for number in range(NUM_WORKERS)
+    ]
     pool = ray.remote(num_cpus=0)(EmbedderPool).remote(info, PoolOptions(), *workers)
     number, taken = num_requests * info.limits.max_inputs, []
     for turn in range(ROUNDS + 1):

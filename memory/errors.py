@@ -9,6 +9,7 @@
     │  ├─ ProviderRejected         no retry: key, quota, model, unsupported provider
     │  ├─ ProviderUnavailable      retry later
     │  │  ├─ ProviderAwaited       nobody has asked it, since it did not work for others
+    │  │  │  └─ RequestHeldBack    this request, which was about to go out
     │  │  └─ TextsUnanswered       it works for others
     │  ├─ InputRejected            these texts, while others may pass: ask for fewer or shorter ones
     │  └─ BadEmbedding             count, shape, value that is not finite, zero vector
@@ -80,6 +81,10 @@ class ProviderAwaited(ProviderUnavailable):
 
     def __str__(self) -> str:
         return f"waiting for {self.provider}: {self.reason}"
+
+
+class RequestHeldBack(ProviderAwaited):
+    """This request was not sent, because another one failed while it waited for its turn."""
 
 
 class TextsUnanswered(ProviderUnavailable):

@@ -67,6 +67,11 @@ class Spending:
         self.billed_tokens += billed_tokens
         self._spent += billed_tokens or num_tokens
 
+    def held_back(self, num_tokens: int) -> None:
+        """Notes that the request, see ``begin``, was not sent after all."""
+        self._reserved -= num_tokens
+        self.num_requests -= 1
+
     def failed(self, num_tokens: int, kind: str) -> None:
         """Notes that the request, see ``begin``, gave nothing, which costs nothing."""
         self._reserved -= num_tokens

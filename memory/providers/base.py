@@ -30,6 +30,12 @@ class RequestLimits:
     max_concurrent: int
     """Requests that may be in flight, over all workers; 0 for one per worker."""
 
+    def of_worker(self, number: int, num_workers: int) -> int:
+        """Returns how many of them one of the workers makes, counted from 0."""
+        if not self.max_concurrent:
+            return 1
+        return self.max_concurrent // num_workers + (number < self.max_concurrent % num_workers)
+
 
 LOCAL_LIMITS = RequestLimits(max_inputs=8, max_tokens=1_000_000, max_concurrent=0)
 """Few enough texts that a lost call costs about a second."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from memory.providers.local import LocalModel
     from memory.providers.one_by_one import Encoder
     from memory.providers.remote import EmbeddingApi
+    from memory.providers.request_slots import RequestSlots
     from memory.providers.wire import Wire
 
 _REINSTALL = "pip install --force-reinstall agent-memory-actors"
@@ -48,8 +49,15 @@ def model_info(provider: str, model: str | None, access: ProviderAccess | None =
     return remote_model_info(provider, model, access)
 
 
-def open_embedder(info: ModelInfo, access: ProviderAccess | None = None) -> Embedder:
+def open_embedder(
+    info: ModelInfo, access: ProviderAccess | None = None, slots: RequestSlots | None = None
+) -> Embedder:
     """Loads the model or the SDK, which takes up to 2 s and 0.3 GB; makes no request.
+
+    Args:
+        info: The model.
+        access: To its provider; None for ``local``.
+        slots: Bounds the requests that several threads make at once, questions apart.
 
     Raises:
         ConfigError: there is no such model.
@@ -61,7 +69,7 @@ def open_embedder(info: ModelInfo, access: ProviderAccess | None = None) -> Embe
         return OneByOneEmbedder(info, _load(local_model(info.model)))
     if access is None:
         raise ConfigError(_unusable(info.provider))
-    return _open_remote(info, access)
+    return _open_remote(info, access, slots)
 
 
 def token_counter(info: ModelInfo) -> TokenCounter:
@@ -101,14 +109,14 @@ def _load(model: LocalModel) -> Encoder:
     return MiniLmEncoder(model)
 
 
-def _open_remote(info: ModelInfo, access: ProviderAccess) -> Embedder:
+def _open_remote(info: ModelInfo, access: ProviderAccess, slots: RequestSlots | None) -> Embedder:
     # The HTTP client and each SDK cost 0.3 to 1.5 s, which the other models do without.
     try:
         from memory.providers.remote import RemoteEmbedder  # noqa: PLC0415
         from memory.providers.wire import Timeouts, Wire  # noqa: PLC0415
 
         wire = Wire(Timeouts())
-        return RemoteEmbedder(info, _api(info.model, access, wire), wire, access.key)
+        return RemoteEmbedder(info, _api(info.model, access, wire), wire, access.key, slots)
     except ImportError as error:
         reason = f"package {error.name or 'unknown'} is missing"
         remedy = _REMEDIES.get(access.protocol, _REINSTALL)

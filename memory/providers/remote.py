@@ -15,7 +15,7 @@ import numpy as np
 
 from memory.clock import SystemClock
 from memory.embedding_input import NUM_SPECIAL_TOKENS, estimate_tokens
-from memory.errors import BadEmbedding
+from memory.errors import BadEmbedding, EmbeddingError, InputRejected
 from memory.providers.base import checked_vectors, well_formed
 from memory.providers.failures import failure
 from memory.providers.redaction import presentable
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from memory.providers.base import ModelInfo
+    from memory.providers.request_slots import RequestSlots
     from memory.providers.wire import Wire
 
 logger = logging.getLogger(__name__)
@@ -59,11 +60,19 @@ class RemoteEmbedder:
     takes: chunks have a heading, and callers ask nothing blank (FAULTS 61).
     """
 
-    def __init__(self, info: ModelInfo, api: EmbeddingApi, wire: Wire, key: str = "") -> None:
+    def __init__(
+        self,
+        info: ModelInfo,
+        api: EmbeddingApi,
+        wire: Wire,
+        key: str = "",
+        slots: RequestSlots | None = None,
+    ) -> None:
         self.info = info
         self._api = api
         self._wire = wire
         self._key = key
+        self._slots = slots
         self._lock = threading.Lock()
         self._dim = info.dim
         self._num_tokens = 0
@@ -105,11 +114,22 @@ class RemoteEmbedder:
         return prefix + well_formed(text)
 
     def _embed(self, inputs: list[str], *, is_query: bool) -> NDArray[np.float32]:
+        if self._slots is None or is_query:
+            answer = self._ask(inputs, is_query=is_query)
+        else:
+            with self._slots.one():
+                answer = self._ask(inputs, is_query=False)
+        if isinstance(answer, EmbeddingError):
+            # Out here it has no context, which holds the request with the key.
+            raise answer
+        return self._checked(answer, len(inputs))
+
+    def _ask(self, inputs: list[str], *, is_query: bool) -> Answer | EmbeddingError:
         timeouts = self._wire.timeouts
         timeout_s = timeouts.query_s if is_query else timeouts.documents_s
         self._wire.forget()
         try:
-            answer = self._api.embed(inputs, is_query=is_query, timeout_s=timeout_s)
+            return self._api.embed(inputs, is_query=is_query, timeout_s=timeout_s)
         except Exception as error:  # noqa: BLE001 - SDKs raise nearly anything
             refusal = failure(
                 self.info.provider,
@@ -119,12 +139,11 @@ class RemoteEmbedder:
                 texts=inputs,
                 now=SystemClock().time(),
             )
-        else:
-            return self._checked(answer, len(inputs))
+            if self._slots is not None and not isinstance(refusal, InputRejected):
+                self._slots.hold_back()
+            return refusal
         finally:
             self._wire.forget()
-        # Out here it has no context, which holds the request with the key.
-        raise refusal
 
     def _checked(self, answer: Answer, count: int) -> NDArray[np.float32]:
         provider = self.info.provider

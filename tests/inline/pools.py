@@ -10,6 +10,7 @@ from typing import Any
 
 from actors.embedder import Vectors
 from actors.embedder_pool import EmbedderPool, PoolOptions
+from actors.model_calls import NUM_SPARE
 from memory.errors import (
     EmbeddingError,
     ProviderUnavailable,
@@ -21,6 +22,8 @@ from tests.inline.handles import InlineHandle
 
 DIM = INFO.dim
 REMOTE = replace(INFO, provider="far", limits=RequestLimits(256, 10_000, 2))
+MOST_AT_A_WORKER = REMOTE.limits.max_concurrent + NUM_SPARE
+"""Requests that the pool hands to one worker, which is all there is, before it waits."""
 TEXTS = tuple(f"text {number}" for number in range(53))
 DOWN = ProviderUnavailable("far", "status 503")
 
@@ -43,6 +46,7 @@ class Worker:
     num_now: int = 0
     model: HashEmbedder = field(default_factory=lambda: HashEmbedder(DIM))
     num_spent: int = 0
+    num_held_back: int = 0
 
     async def embed(self, texts: tuple[str, ...]) -> Vectors:
         self.requests.append(texts)
@@ -62,6 +66,9 @@ class Worker:
     def keep_spent(self, num_tokens: int) -> int:
         self.num_spent = max(self.num_spent, num_tokens)
         return self.num_spent
+
+    def hold_back(self) -> None:
+        self.num_held_back += 1
 
     async def embed_queries(self, texts: tuple[str, ...]) -> Vectors:
         self.requests.append(texts)

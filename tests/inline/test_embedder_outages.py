@@ -24,6 +24,7 @@ from memory.providers.base import RequestLimits
 from tests.inline.pools import (
     DIM,
     DOWN,
+    MOST_AT_A_WORKER,
     REMOTE,
     TEXTS,
     Worker,
@@ -125,7 +126,7 @@ async def test_an_outage_of_an_hour_is_probed_by_one_request_at_a_time():
         await asyncio.gather(*tasks, return_exceptions=True)
 
     # Callers come each 30 s, and a pause below 60 s is sometimes over by then.
-    assert worker.most_at_once <= REMOTE.limits.max_concurrent
+    assert worker.most_at_once <= MOST_AT_A_WORKER
     assert 3600 / MAX_DELAY_S <= len(worker.requests) <= 120 + MAX_FAILURES
     assert len(pool.shell._bulk._waiting) == 0
 
@@ -209,7 +210,7 @@ async def test_one_poison_text_among_256_is_found_in_17_requests_and_never_sent_
 async def test_a_poison_text_harms_no_other_caller_of_the_same_request():
     worker = Worker(refuses("poison", InputRejected("far", "status 400")), gate=asyncio.Event())
     pool, _clock = remote(worker)
-    blockers = [pool.embed.remote((f"blocker {number}",)) for number in range(2)]
+    blockers = [pool.embed.remote((f"blocker {n}",)) for n in range(MOST_AT_A_WORKER)]
     await settle()
     good, bad = pool.embed.remote(("good",)), pool.embed.remote(("poison", "fine"))
     await settle()

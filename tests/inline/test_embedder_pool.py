@@ -10,14 +10,19 @@ import pytest
 
 from actors import model_calls
 from actors.embedder_pool import PoolOptions
+from actors.model_calls import NUM_SPARE
 from memory.errors import (
     BadEmbedding,
     ProviderUnavailable,
+    RequestHeldBack,
 )
+from memory.provider_gate import BASE_DELAY_S
 from memory.providers.base import RequestLimits
 from tests.doubles import HashEmbedder
 from tests.inline.pools import (
     DIM,
+    DOWN,
+    MOST_AT_A_WORKER,
     REMOTE,
     TEXTS,
     Worker,
@@ -71,27 +76,27 @@ async def test_a_worker_that_restarts_is_waited_for():
 async def test_texts_of_several_callers_that_wait_go_in_one_request():
     worker = Worker(gate=asyncio.Event())
     pool, _clock = remote(worker)
-    first = [pool.embed.remote((f"early {number}",)) for number in range(2)]
+    first = [pool.embed.remote((f"early {number}",)) for number in range(MOST_AT_A_WORKER)]
     await settle()
     later = [pool.embed.remote((f"late {number}", f"too {number}")) for number in range(4)]
     await settle()
     worker.gate.set()
     answers = await asyncio.gather(*first, *later)
 
-    assert worker.most_at_once == REMOTE.limits.max_concurrent
-    assert sorted(map(len, worker.requests)) == [1, 1, 8]
-    assert (answers[3].vectors == expected(("late 1", "too 1"))).all()
+    assert worker.most_at_once == MOST_AT_A_WORKER
+    assert sorted(map(len, worker.requests)) == [*[1] * MOST_AT_A_WORKER, 8]
+    assert (answers[MOST_AT_A_WORKER + 1].vectors == expected(("late 1", "too 1"))).all()
 
 
-async def test_no_more_requests_than_the_provider_takes_are_in_flight_over_all_workers():
+async def test_each_worker_gets_its_share_of_what_the_provider_takes_and_the_next_request():
     workers = [Worker(gate=asyncio.Event()) for _ in range(3)]
     info = replace(REMOTE, limits=RequestLimits(1, 10_000, 4))
     pool, _handles, _clock = pool_of(*workers, info=info)
     task = pool.embed.remote(TEXTS)
     await settle()
 
-    assert sum(worker.num_now for worker in workers) == 4
-    assert (await pool.status.remote()).calls.num_in_flight == 4
+    assert [worker.num_now for worker in workers] == [2 + NUM_SPARE, 1 + NUM_SPARE, 1 + NUM_SPARE]
+    assert (await pool.status.remote()).calls.num_in_flight == 4 + 3 * NUM_SPARE
     for worker in workers:
         worker.gate.set()
     await task
@@ -249,7 +254,9 @@ async def test_the_parts_of_a_prompt_are_shared_by_the_workers_that_run_a_model(
 async def test_who_gives_up_leaves_nothing_behind():
     worker = Worker(gate=asyncio.Event())
     pool, _clock = remote(worker)
-    running = [asyncio.ensure_future(pool.shell.embed((f"blocker {n}",))) for n in range(2)]
+    running = [
+        asyncio.ensure_future(pool.shell.embed((f"blocker {n}",))) for n in range(MOST_AT_A_WORKER)
+    ]
     await settle()
     leaving = asyncio.ensure_future(pool.shell.embed(TEXTS))
     await settle()
@@ -260,7 +267,7 @@ async def test_who_gives_up_leaves_nothing_behind():
     await settle()
 
     assert (await pool.status.remote()).num_waiting == 0
-    assert len(worker.requests) == 2
+    assert len(worker.requests) == MOST_AT_A_WORKER
 
 
 async def test_an_error_of_our_own_reaches_the_caller_and_blocks_nobody():
@@ -270,3 +277,33 @@ async def test_an_error_of_our_own_reaches_the_caller_and_blocks_nobody():
     with pytest.raises(ZeroDivisionError):
         await pool.embed.remote(TEXTS)
     assert (await pool.embed.remote(TEXTS)).refused == ()
+
+
+async def test_a_worker_without_a_share_makes_no_request():
+    workers = [Worker(gate=asyncio.Event()) for _ in range(3)]
+    info = replace(REMOTE, limits=RequestLimits(1, 10_000, 1))
+    pool, _handles, _clock = pool_of(*workers, info=info)
+    task = pool.embed.remote(TEXTS[:5])
+    await settle()
+
+    assert [worker.num_now for worker in workers] == [1 + NUM_SPARE, 0, 0]
+    workers[0].gate.set()
+    await task
+    assert [len(worker.requests) for worker in workers] == [5, 0, 0]
+
+
+async def test_what_waits_at_a_worker_when_a_request_fails_is_sent_after_the_pause():
+    busy = Worker(failing(DOWN, RequestHeldBack("far", "another request has failed")))
+    idle = Worker()
+    info = replace(REMOTE, limits=RequestLimits(1, 10_000, 1))
+    pool, _handles, clock = pool_of(busy, idle, info=info)
+    task = pool.embed.remote(TEXTS[:2])
+    await settle()
+
+    assert (busy.num_held_back, idle.num_held_back) == (1, 1)
+    assert busy.requests == [TEXTS[:1], TEXTS[1:2]]
+    calls = (await pool.status.remote()).calls
+    assert (calls.num_requests, calls.num_failures) == (1, (("unavailable", 1),))
+    await clock.advance(BASE_DELAY_S)
+    assert ((await task).vectors == expected(TEXTS[:2])).all()
+    assert (await pool.status.remote()).calls.num_requests == 3

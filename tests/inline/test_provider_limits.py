@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from actors.model_calls import NUM_SPARE
 from memory.embedding_input import NUM_SPECIAL_TOKENS, TokenLimits, estimate_tokens
 from memory.providers.base import RequestLimits
 from memory.providers.wordpiece import word_piece_counter
@@ -91,8 +92,10 @@ async def test_limits_lower_than_believed_are_learned_from_the_words_of_the_prov
     learned = (await far.pool.status.remote()).learned_limits
     assert far.has_rows(embedded, texts)
     assert far.has_rows(again, [text.upper() for text in texts])
-    # Each refusal halves what is sent, so one for each doubling that was too much.
-    assert num_refused == math.ceil(math.log2(BELIEVED.max_inputs / fitting))
+    # Each refusal halves what is sent, so one for each doubling that was too much; the request that
+    # waited behind the first one may be too large as well.
+    doublings = math.ceil(math.log2(BELIEVED.max_inputs / fitting))
+    assert doublings <= num_refused <= doublings + NUM_SPARE
     assert far.server.num_refused == num_refused
     assert fitting / 2 < learned[0] <= fitting
 

@@ -51,3 +51,12 @@ def test_a_budget_that_was_passed_leaves_no_debt():
     spending.done(10, 12)
 
     assert spending.room == 0
+
+
+def test_a_request_that_was_held_back_was_none():
+    spending = Spending(token_budget=100)
+    spending.begin(60)
+    spending.held_back(60)
+
+    assert (spending.num_requests, spending.room, spending.spent) == (0, 100, 0)
+    assert not spending.num_failures
