@@ -2,7 +2,8 @@
 
 The provider is a process of its own on the loopback interface that answers each request after the
 same time. With c requests in flight, n requests cannot take less than ceil(n / c) of these. The
-pool, its workers and the SDK are the product's, on a real Ray::
+pool, its workers and the SDK are the product's, on a real Ray, and the pool is called as the
+Chunker calls it, with up to MAX_TEXTS texts of a file at a time::
 
     python benchmarks/provider_throughput.py [--latency SECONDS]
 """
@@ -74,6 +75,7 @@ def seconds_of_runs(info: ModelInfo, access: ProviderAccess, num_requests: int) 
 
     from actors.embedder import EmbedderWorker
     from actors.embedder_pool import EmbedderPool, PoolOptions
+    from actors.indexing import MAX_TEXTS
     from actors.system import worker_threads
 
     remote = ray.remote(num_cpus=0, **worker_threads(info, NUM_WORKERS))
@@ -88,9 +90,15 @@ def seconds_of_runs(info: ModelInfo, access: ProviderAccess, num_requests: int) 
     for turn in range(ROUNDS + 1):
         asked = texts(number, turn)
         begin = time.perf_counter()
-        answer = ray.get(pool.embed.remote(asked), timeout=DEADLINE_S)
+        answers = ray.get(
+            [
+                pool.embed.remote(asked[start : start + MAX_TEXTS])
+                for start in range(0, number, MAX_TEXTS)
+            ],
+            timeout=DEADLINE_S,
+        )
         taken.append(time.perf_counter() - begin)
-        assert answer.vectors.shape == (number, info.dim or answer.vectors.shape[1])
+        assert sum(len(answer.vectors) for answer in answers) == number
     for actor in (pool, *workers):
         ray.kill(actor)
     return taken[1:]  # the first one imports the SDK
