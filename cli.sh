@@ -193,6 +193,7 @@ nightly() {
   local failed=0
   install_fuzzer
   chaos fuzzing --seconds 60 || failed=1
+  chaos prompts || failed=1
   chaos saving || failed=1
   chaos watching || failed=1
   chaos host || failed=1
