@@ -12,6 +12,7 @@ usage() {
 usage: ./cli.sh memory [ARGUMENT...]   run the product; `./cli.sh memory --help` lists its commands
        ./cli.sh test [ARGUMENT...]     run every check and test, or only pytest with the arguments
        ./cli.sh lint                   run the checks alone (also called `check`)
+       ./cli.sh nightly                break things at random for some minutes (benchmarks/chaos)
 
 The first call makes .venv and installs the locked requirements; PYTHON names the interpreter.
 EOT
@@ -169,7 +170,7 @@ test_all() {
   run_pytest -p tests.no_ray tests/unit >"$unit_log" 2>&1 &
   unit=$!
   trap 'kill "$unit" 2>/dev/null || true; rm -f "$unit_log"' EXIT
-  for part in inline contract recall; do
+  for part in inline contract recall fuzz; do
     run_pytest "tests/$part"
   done
   run_pytest tests/test_*.py
@@ -177,6 +178,33 @@ test_all() {
 $(cat "$unit_log")"
   cat "$unit_log"
   run_pytest tests/cluster
+}
+
+# Without atheris, which has wheels for Linux on x86-64 only, the inputs are random bytes.
+install_fuzzer() {
+  if ! "$venv/bin/python" -c 'import atheris' 2>/dev/null; then
+    pip_install --require-hashes --only-binary :all: --requirement constraints-fuzz.txt ||
+      say "atheris cannot be installed here; random bytes must do"
+  fi
+}
+
+# Runs all of them even if one finds something, and fails if one did.
+nightly() {
+  local failed=0
+  install_fuzzer
+  chaos fuzzing --seconds 60 || failed=1
+  chaos prompts || failed=1
+  chaos saving || failed=1
+  chaos watching || failed=1
+  chaos host || failed=1
+  return "$failed"
+}
+
+chaos() {
+  local name=$1
+  shift
+  say "benchmarks/chaos/$name.py $*"
+  PYTHONPATH=$root "$venv/bin/python" "benchmarks/chaos/$name.py" "$@"
 }
 
 export MEMORY_HOME=${MEMORY_HOME:-$root}
@@ -205,6 +233,11 @@ case $command in
     ensure dev
     cd "$root"
     lint
+    ;;
+  nightly)
+    ensure dev
+    cd "$root"
+    nightly
     ;;
   -h | --help | help) usage ;;
   *)

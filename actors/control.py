@@ -10,6 +10,8 @@ import asyncio
 import json
 import logging
 import os
+import socket
+import struct
 from typing import TYPE_CHECKING, Any
 
 from memory.atomic_file import replace_atomically
@@ -27,6 +29,10 @@ logger = logging.getLogger(__name__)
 SOCKET_NAME = "control.sock"
 MAX_REQUEST_BYTES = 4 * 1024 * 1024
 REQUEST_DEADLINE_S = 10.0
+_DISCARDED_BYTES = 64 * 1024
+_ROOT = 0
+_CREDENTIALS = struct.Struct("3i")
+"""Process, user and group at the other end of a Unix socket."""
 
 
 class ControlServer:
@@ -62,6 +68,10 @@ class ControlServer:
         self._socket.unlink(missing_ok=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not _is_trusted(writer):
+            logger.warning("another account of this machine asked and was refused")
+            writer.transport.abort()
+            return
         try:
             async with asyncio.timeout(REQUEST_DEADLINE_S):
                 line = await reader.readline()
@@ -94,6 +104,25 @@ class ControlServer:
             return {"ok": False, "error": "internal error, see the daemon's log"}
 
 
+def _is_trusted(writer: asyncio.StreamWriter) -> bool:
+    """Tells whether the client runs as us or as root; where the system does not say, the modes do.
+
+    The socket and its folder are ours alone already; this holds if somebody opens them up.
+    """
+    if not hasattr(socket, "SO_PEERCRED"):
+        return True
+    connection = writer.get_extra_info("socket")
+    given = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    _process, user, _group = _CREDENTIALS.unpack(given)
+    return user in {_ROOT, os.geteuid()}
+
+
+async def _end_of(reader: asyncio.StreamReader) -> None:
+    """Waits for the end of what a client sends, and keeps nothing of it."""
+    while await reader.read(_DISCARDED_BYTES):
+        pass
+
+
 async def _unless_gone(
     answering: Coroutine[Any, Any, dict[str, object]], reader: asyncio.StreamReader
 ) -> dict[str, object]:
@@ -105,7 +134,7 @@ async def _unless_gone(
         EOFError: the client is gone.
     """
     answer = asyncio.ensure_future(answering)
-    gone = asyncio.ensure_future(reader.read())  # a client sends nothing more, so this is its end
+    gone = asyncio.ensure_future(_end_of(reader))
     try:
         await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():

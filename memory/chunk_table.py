@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import unicodedata
 from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from memory.paths import key
 from memory.records import PackedFile, encode_file
 from memory.row_hashes import RowHashes
 from memory.text_index import TextRow
@@ -108,7 +108,7 @@ class ChunkTable:
 
     def find(self, path: str) -> IndexedFile | None:
         """Returns a file by its key, or by a path that is the key once normalised (SPEC W2)."""
-        return self._files.get(path) or self._files.get(unicodedata.normalize("NFC", path))
+        return self._files.get(path) or self._files.get(key(path))
 
     def paths(self) -> KeysView[str]:
         """Returns the key of every file."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from memory import __version__
 from memory.commands import Options
-from memory.commands.printing import complain
+from memory.commands.printing import InertFormatter, complain
 from memory.errors import (
     MemoryPluginError,
     SnapshotCorrupt,
@@ -88,7 +88,9 @@ _SWITCHES = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code; errors are lines on stderr."""
     options = _options(_parser().parse_args(argv))
-    logging.basicConfig(format="memory: %(message)s", level=logging.WARNING)
+    log = logging.StreamHandler()
+    log.setFormatter(InertFormatter("memory: %(message)s"))
+    logging.basicConfig(handlers=[log], level=logging.WARNING)
     if hasattr(sys.stdout, "reconfigure"):
         # A terminal that cannot show a character gets a question mark, not a traceback.
         sys.stdout.reconfigure(errors="replace")

@@ -11,6 +11,7 @@ import logging
 import os
 import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -69,6 +70,14 @@ def _known_language(name: str) -> str:
 def _web_address(url: str) -> str:
     if not url.startswith(("http://", "https://")):
         raise ValueError("does not start with http:// or https://")
+    try:
+        parts = urlsplit(url)
+        is_plain = not (parts.username or parts.password or parts.query or parts.fragment)
+    except ValueError:  # whose text may quote the address
+        raise ValueError("is not an address") from None
+    if not is_plain:
+        # An address stands in the index and in messages, where a secret must not.
+        raise ValueError("holds more than host, port and path; a secret belongs into apiKey")
     return url.rstrip("/")
 
 

@@ -6,10 +6,10 @@ only ``search`` and ``context`` load the index and the model.
 
 from __future__ import annotations
 
-import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memory import paths
 from memory.context_section import NO_SECTION, section_for
 from memory.errors import ConfigError, EmbeddingError, StoreError, WorkspaceError
 from memory.freshness import fresh_paths
@@ -58,7 +58,7 @@ def show(data: Path, path: str) -> ShowPayload:
         WorkspaceError: the index does not hold this path.
     """
     with SnapshotReader(data) as reader:
-        found = reader.chunks(unicodedata.normalize("NFC", path.removeprefix("./")))
+        found = reader.chunks(paths.key(path.removeprefix("./")))
     if found is None:
         raise WorkspaceError(path, "not in the index; `memory list` names the files that are")
     return show_payload(*found)

@@ -11,12 +11,24 @@ import re
 import unicodedata
 
 _SUFFIXES = (".md", ".markdown")
+_LONGEST_NAME = 1024
+"""Characters; no file system has longer names, and composing one takes quadratic time."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def key(raw_path: str) -> str:
-    """Returns the name under which the index knows a file (SPEC W2)."""
-    return unicodedata.normalize("NFC", raw_path.replace(os.sep, "/"))
+    """Returns the name under which the index knows a file (SPEC W2).
+
+    A component that is too long for a name stays as it is, so that the time is linear in what a
+    caller sends for a path.
+    """
+    path = raw_path.replace(os.sep, "/")
+    if len(path) <= _LONGEST_NAME:
+        return unicodedata.normalize("NFC", path)
+    return "/".join(
+        unicodedata.normalize("NFC", name) if len(name) <= _LONGEST_NAME else name
+        for name in path.split("/")
+    )
 
 
 def is_indexable_name(raw_path: str) -> bool:

@@ -7,12 +7,12 @@ and import neither numpy nor FAISS nor Whoosh.
 from __future__ import annotations
 
 import logging
-import unicodedata
 from itertools import islice
 from typing import TYPE_CHECKING, Self
 
 import msgpack
 
+from memory import paths
 from memory.changes import apply_to_files, decode_change, paid_for
 from memory.errors import SnapshotCorrupt
 from memory.packing import decode_stream
@@ -81,7 +81,7 @@ class SnapshotReader:
     def chunks(self, path: str) -> tuple[FileSummary, tuple[Chunk, ...]] | None:
         """Returns a file, found as MemoryIndex.file does, with its chunks; None if not known."""
         files = self._packed_files()
-        packed = files.get(path) or files.get(unicodedata.normalize("NFC", path))
+        packed = files.get(path) or files.get(paths.key(path))
         if packed is None:
             return None
         try:

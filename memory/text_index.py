@@ -129,7 +129,7 @@ class TextIndex:
     def from_files(cls, analyzer: Analyzer, files: Mapping[str, Buffer]) -> TextIndex:
         """Returns the index that ``files`` of the same language and analysis version describe.
 
-        Whoosh unpickles parts of the files: check that they are the ones you stored.
+        What is not such files raises whatever a reader stumbles on, see ``segments.open_index``.
 
         Args:
             analyzer: Of the language the files were written with.

@@ -18,6 +18,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MAX_BYTES = 1024 * 1024
+_MAX_DIGITS = 100
+"""Of a number. ``1:1:1`` is one in YAML 1.1, and takes quadratic time."""
+_MAX_MERGED = 10_000
+"""Keys that ``<<`` may copy. Merges of merges multiply: nine in five lines make 59,049."""
+_NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
+_MERGE = "tag:yaml.org,2002:merge"
+_BROKEN = (
+    yaml.YAMLError,
+    # What the safe loader trips over where a tag and its text do not fit: ``!!int ""``.
+    *(ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError),
+)
 
 KeyPath = tuple[str, ...]
 
@@ -45,11 +56,12 @@ def read_yaml(path: Path) -> YamlFile:
             return YamlFile({}, {})
         if not isinstance(node, yaml.MappingNode):
             raise ConfigError(f"{path}: expected keys and values at the top level")
+        _refuse_bombs(path, node)
         lines = dict(_walk(path, node))
         data = loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         raise ConfigError(_complaint(path, error)) from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+    except _BROKEN as error:
         raise ConfigError(f"{path}: not readable as YAML ({type(error).__name__})") from None
     return YamlFile(data, lines)
 
@@ -77,6 +89,40 @@ def _complaint(path: Path, error: yaml.MarkedYAMLError) -> str:
     return f"{where}: {problem}"
 
 
+def _refuse_bombs(path: Path, root: yaml.Node) -> None:
+    """Refuses what is small as text and takes for ever, or all memory, as values."""
+    pending, seen, num_merged = [root], {id(root)}, 0
+    known: dict[int, int] = {}
+    while pending:
+        node = pending.pop()
+        inner = node.value if isinstance(node, yaml.CollectionNode) else ()
+        if isinstance(node, yaml.MappingNode):
+            num_merged += _num_merged(node, known)
+            inner = [each for pair in inner for each in pair]
+        line = node.start_mark.line + 1
+        if num_merged > _MAX_MERGED:
+            raise ConfigError(f"{path}:{line}: merges more than {_MAX_MERGED:,} keys")
+        if node.tag in _NUMBERS and len(node.value) > _MAX_DIGITS:
+            raise ConfigError(f"{path}:{line}: a number of more than {_MAX_DIGITS} characters")
+        pending += [each for each in inner if id(each) not in seen]
+        seen.update(map(id, inner))
+
+
+def _num_merged(mapping: yaml.MappingNode, known: dict[int, int]) -> int:
+    """Returns how many keys the ``<<`` of a mapping copy, those of merged mappings included."""
+    if id(mapping) not in known:
+        known[id(mapping)] = 0  # ends a mapping that merges itself
+        for key, value in mapping.value:
+            if key.tag == _MERGE:
+                sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
+                known[id(mapping)] += sum(
+                    len(source.value) + _num_merged(source, known)
+                    for source in sources
+                    if isinstance(source, yaml.MappingNode)
+                )
+    return known[id(mapping)]
+
+
 def _walk(path: Path, root: yaml.MappingNode) -> Iterator[tuple[KeyPath, int]]:
     """Yields the key paths of all mappings and refuses repeated keys."""
     pending: list[tuple[KeyPath, yaml.MappingNode]] = [((), root)]
@@ -86,8 +132,10 @@ def _walk(path: Path, root: yaml.MappingNode) -> Iterator[tuple[KeyPath, int]]:
         prefix, mapping = pending.pop()
         first_lines: dict[str, int] = {}
         for key, value in mapping.value:
-            name, line = str(key.value), key.start_mark.line + 1
-            if name in first_lines and isinstance(key, yaml.ScalarNode):
+            if not isinstance(key, yaml.ScalarNode):
+                continue  # no key of ours, and its text may be as large as all its aliases
+            name, line = key.value, key.start_mark.line + 1
+            if name in first_lines:
                 dotted = ".".join((*prefix, name))
                 first = first_lines[name]
                 raise ConfigError(f"{path}:{line}: {dotted} is set twice (first on line {first})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,15 @@ def print_answer(options: Options, answer: object, render: Callable[[], Iterable
 
 def say(line: str) -> None:
     """Prints one line about what a command did."""
-    sys.stdout.write(f"memory: {line}\n")
+    sys.stdout.write(f"memory: {printable_block(line)}\n")
+
+
+class InertFormatter(logging.Formatter):
+    """Makes lines of the log that a terminal shows and does not obey."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Returns the line of a record."""
+        return printable_block(super().format(record))
 
 
 def complain(message: str) -> None:

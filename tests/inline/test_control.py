@@ -9,6 +9,7 @@ import os
 import socket
 import stat
 import tempfile
+import tracemalloc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,6 +166,44 @@ async def test_a_client_that_never_reads_is_left_after_a_while(
     assert received < 2_000_000
 
     assert await asked(data, "echo") == {}
+
+
+async def test_another_account_is_refused_even_where_the_socket_is_open_to_it(
+    data: Path, folder: Path, monkeypatch
+):
+    """Nobody but root could play another account, so the server believes it is one."""
+    monkeypatch.setattr(control.os, "geteuid", lambda: os.getuid() + 1)
+    monkeypatch.setattr(control, "_ROOT", -1)
+
+    with contextlib.suppress(ConnectionError):
+        assert await raw(folder, b'{"command": "echo"}\n') == b""
+    monkeypatch.undo()
+    assert await asked(data, "echo") == {}
+
+
+async def test_what_a_client_sends_after_its_request_is_not_kept(folder: Path, tmp_path: Path):
+    """Else 32 MB of it would wait in memory for the answer."""
+    received = asyncio.Event()
+
+    async def wait(_words: Mapping[str, Any]) -> object:
+        await received.wait()
+        return tracemalloc.get_traced_memory()[1]
+
+    server = ControlServer(folder, tmp_path, {"wait": wait})
+    await server.start()
+    reader, writer = await asyncio.open_unix_connection(str(folder / SOCKET_NAME))
+    tracemalloc.start()
+    writer.write(b'{"command": "wait"}\n')
+    for _piece in range(32):
+        writer.write(b"x" * 1_000_000)
+        await writer.drain()
+    received.set()
+    peak = json.loads(await reader.readline())["result"]
+    tracemalloc.stop()
+    writer.close()
+    await server.stop()
+
+    assert peak < 16_000_000
 
 
 async def test_the_address_names_this_process_and_replaces_an_old_one(folder: Path, tmp_path: Path):

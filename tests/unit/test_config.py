@@ -162,6 +162,27 @@ def test_values_of_the_inference_group_are_never_shown(complaints):
     ]
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://canary@x/v1",
+        "https://user:canary@x/v1",
+        "https://x/v1?key=canary",
+        "https://x/v1#canary",
+        "https://[canary/v1",
+        "https://canary\u2100/v1",
+    ],
+)
+def test_an_address_with_a_secret_is_refused_and_not_shown(complaints, address):
+    """It would stand in the index, in the status and in every error of the provider."""
+    provider = f'{{type: openai-compatible, baseUrl: "{address}"}}'
+
+    (line,) = complaints(f"inference: {{customProviders: {{x: {provider}}}}}\n")
+
+    assert "baseUrl: " in line
+    assert "canary" not in line
+
+
 def test_misspelt_groups_and_platform_keys_are_ignored_with_a_warning(load_text, caplog):
     text = "memroy: {}\ncore: {writeablePaths: x, port: 80}\nmail: {}\n"
 

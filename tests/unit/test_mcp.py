@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -31,6 +32,7 @@ from memory.globs import Globs
 from memory.index import MemoryIndex
 from memory.index_settings import IndexSettings
 from memory.markdown import parse_file
+from memory.mcp_server import MAX_BODY_BYTES, MAX_CONNECTIONS, MAX_HEADER_BYTES
 from memory.messages import FileUpdate
 from memory.providers.factory import model_info, open_embedder
 from memory.workspace import Workspace
@@ -235,6 +237,30 @@ async def test_over_http_the_token_opens_and_a_wrong_one_or_a_foreign_page_does_
         async with client_with(home, **accept, **headers) as http:
             statuses[name] = (await http.post(url, json=PING)).status_code
     assert statuses == {name: status for name, (_headers, status) in tries.items()}
+
+
+def refusal(port: int, *lines: str) -> int:
+    """Returns the status of the answer to the beginning of a request, which is all that is sent."""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        begin = ("POST /mcp HTTP/1.1", f"Host: 127.0.0.1:{port}", *lines)
+        connection.sendall("\r\n".join(begin).encode())
+        return int(connection.recv(1000).split()[1])
+
+
+@pytest.mark.slow
+def test_a_request_that_is_too_large_or_one_too_many_is_turned_away(home: Home, url: str):
+    """Others of this machine reach the port, so what they can make it hold is bounded."""
+    port = int(url.rsplit(":", 1)[1].removesuffix("/mcp"))
+    mine = f"Authorization: Bearer {access_token(home.data)}"
+    large = (f"Content-Length: {MAX_BODY_BYTES + 1}", "Content-Type: application/json", "", "")
+
+    assert refusal(port, mine, *large) == 413
+    assert refusal(port, *large) == 401
+    assert refusal(port, "X-Long: " + "x" * MAX_HEADER_BYTES) == 400
+    with contextlib.ExitStack() as idle:
+        for _number in range(MAX_CONNECTIONS):
+            idle.enter_context(socket.create_connection(("127.0.0.1", port)))
+        assert refusal(port, mine, "Content-Length: 0", "", "") == 503
 
 
 @pytest.mark.slow

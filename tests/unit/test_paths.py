@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from memory import paths
@@ -64,3 +66,18 @@ def test_undecodable_names_are_known_and_can_be_shown():
     assert not paths.is_unicode(raw)
     assert paths.is_unicode(NFC)
     assert paths.printable(raw) == "caf\ufffd-\ufffd.md"
+
+
+def test_the_key_of_a_path_that_no_file_can_have_takes_linear_time():
+    """Composing a run of marks is quadratic: of these it would take a minute."""
+    hostile = "a" + "\u0316\u0301" * 150_000
+
+    start = time.thread_time()
+    key = paths.key(f"{NFD}/{hostile}")
+
+    assert time.thread_time() - start < 1
+    assert key == f"{NFC}/{hostile}"
+
+
+def test_the_key_of_a_long_path_is_that_of_its_names():
+    assert paths.key("/".join([NFD] * 300)) == "/".join([NFC] * 300)

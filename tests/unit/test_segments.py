@@ -1,5 +1,6 @@
 """Do stored segments keep their rows and terms, and is only the right Whoosh accepted?"""
 
+import os
 import pickle
 import tempfile
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 import whoosh
 from whoosh.codec.whoosh3 import W3Codec
+from whoosh.index import TOC
 
 from memory.errors import PackagingError
 from memory.inversion import AnalysedRow, InvertedSegment, invert, merge
@@ -128,6 +130,36 @@ def test_a_successor_under_the_same_import_name_is_refused(monkeypatch):
 
     with pytest.raises(PackagingError, match=r"3\.54\.0.*2\.7\.4"):
         MemoryStorage()
+
+
+class Evil:
+    """Makes a folder when it is unpickled, as an attacker would run a program."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.folder),)
+
+
+def test_a_table_of_contents_that_would_run_code_is_refused(tmp_path):
+    """Checksums do not help against who writes them, too."""
+    forged = MemoryStorage()
+    TOC(SCHEMA, [Evil(tmp_path / "ran")], 1).write(forged, "MAIN")
+
+    with pytest.raises(pickle.UnpicklingError, match="mkdir"):
+        list(open_index(forged.files))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_no_file_that_whoosh_opens_can_run_code(tmp_path):
+    """The term file, too, has a pickle at its end."""
+    storage = MemoryStorage()
+    storage.files["MAIN.trm"] = pickle.dumps(Evil(tmp_path / "ran"))
+
+    with pytest.raises(pickle.UnpicklingError, match="mkdir"):
+        storage.open_file("MAIN.trm").read_pickle()
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_posting_that_would_run_code_is_refused():

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 
 from memory.errors import ConfigError
@@ -41,6 +43,11 @@ def test_an_empty_file_is_an_empty_mapping(read, text):
         ("a: " + "[" * 1000, ": not readable as YAML (RecursionError)"),
         (b"a: \xff\n", ": not UTF-8 at byte 3"),
         ("a: \x00\n", ": not readable as YAML (ReaderError)"),
+        ("a: !!timestamp x\n", ": not readable as YAML (AttributeError)"),
+        ("a: !!int ''\n", ": not readable as YAML (IndexError)"),
+        ("a: !!bool x\n", ": not readable as YAML (KeyError)"),
+        ("a: 1\nb: [{c: " + "9" * 101 + "}]\n", ":2: a number of more than 100 characters"),
+        ("a: 1" + ":1" * 100_000 + "\n", ":1: a number of more than 100 characters"),
         ("#" * (1024 * 1024 + 1), ": larger than 1,048,576 bytes"),
     ],
 )
@@ -68,3 +75,31 @@ def test_a_missing_file_is_a_configuration_error(tmp_path):
 
 def test_aliases_that_contain_themselves_end(read):
     assert set(read("a: &x\n  b: *x\nc: *x\n").data) == {"a", "c"}
+
+
+def _layers(fill):
+    """Returns seven mappings; each holds what ``fill`` makes of the name of the one before."""
+    layers = "".join(f"{name}: &{name} {fill(before)}\n" for before, name in pairwise("abcdefg"))
+    return f"a: &a {{x: 1, y: 2}}\n{layers}"
+
+
+def test_merges_of_merges_are_refused_before_they_multiply(read):
+    """Six layers of nine are 2 * 9 ** 6 keys, which take gigabytes."""
+    bomb = _layers(lambda before: f"{{<<: [{', '.join([f'*{before}'] * 9)}]}}")
+
+    with pytest.raises(ConfigError, match="merges more than 10,000 keys"):
+        read(bomb)
+
+
+def test_a_merge_that_somebody_means_is_read(read):
+    file = read("base: &base {a: 1, b: 2}\nmemory:\n  <<: *base\n  b: 3\n")
+
+    assert file.data["memory"] == {"a": 1, "b": 3}
+
+
+def test_a_key_that_is_no_text_is_never_written_out(read):
+    """As text it would be as large as all that its aliases stand for, 9 ** 6 items."""
+    bomb = _layers(lambda before: f"[{', '.join([f'*{before}'] * 9)}]") + "? *g\n: 1\n"
+
+    with pytest.raises(ConfigError, match="found unhashable key"):
+        read(bomb)
