@@ -143,7 +143,7 @@ def one_kill(
     return None if waits else time.monotonic() - began
 
 
-def chaos(options: argparse.Namespace, folder: Path) -> tuple[Tally, Fire, list[str]]:
+def chaos(options: argparse.Namespace, folder: Path) -> tuple[Tally, Fire, list[str], int]:
     rng = random.Random(options.seed)
     home = DaemonHome.made(folder)
     names = anchors(home.workspace)
@@ -168,12 +168,14 @@ def chaos(options: argparse.Namespace, folder: Path) -> tuple[Tally, Fire, list[
                 verdict = "equal" if not differences else f"DIFFERENT {differences[:3]}"
                 print(f"{number + 1:3d} {name} ({mood}): {took}, {verdict}", flush=True)
         lost = home.unhandled(fire.saved)
+        num_bytes = home.ray_bytes()
         home.stop()
         after = checker.differences()
     finally:
         home.kill()
         editor.close()
-    return tally, fire, [*lost, *(f"after the stop: {each}" for each in after)]
+    faults = [*lost, *(f"after the stop: {each}" for each in after)]
+    return tally, fire, faults, num_bytes
 
 
 def report(tally: Tally, fire: Fire, faults: list[str]) -> int:
@@ -214,8 +216,10 @@ def main() -> int:
     parser.add_argument("--kinds", nargs="+", default=None)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
-        tally, fire, faults = chaos(options, Path(folder))
-    return report(tally, fire, faults)
+        tally, fire, faults, num_bytes = chaos(options, Path(folder))
+    code = report(tally, fire, faults)
+    print(f"Ray's folder holds {num_bytes / 1e6:.1f} MB of logs")
+    return code
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ DEADLINE_S = CALL_DEADLINE_S + 5.0
 """What the daemon promises, and a little for a machine that is busy."""
 START_S = 180.0
 STOP_S = 90.0
+STUCK_S = 60.0
 THOUGHT_S = 0.2
 """How long the scripted model thinks about each step."""
 CONFIG = """\
@@ -129,10 +130,14 @@ class DaemonHome:
         hits = self.ask("search", query=query, limit=3)["hits"]
         return hits[0]["path"] if hits else None
 
-    def unhandled(self, identities: Iterable[str], patience_s: float = 120.0) -> list[str]:
-        """Waits for the facts that were saved; returns what is wrong with them."""
-        end = time.monotonic() + patience_s
-        while self.ask("status")["saves"]["queued"] and time.monotonic() < end:
+    def unhandled(self, identities: Iterable[str]) -> list[str]:
+        """Waits for the facts that were saved, while they get fewer; returns what is wrong."""
+        last, since = -1, time.monotonic()
+        while queued := self.ask("status")["saves"]["queued"]:
+            if queued != last:
+                last, since = queued, time.monotonic()
+            if time.monotonic() - since > STUCK_S:
+                break
             time.sleep(0.2)
         lines = (self.data / OUTBOX_NAME).read_text().splitlines()
         handled = Counter(json.loads(line).get("acknowledged") for line in lines)
@@ -141,6 +146,11 @@ class DaemonHome:
             for identity in identities
             if handled[identity] != 1
         ]
+
+    def ray_bytes(self) -> int:
+        """Returns how large the files are that Ray has written."""
+        logs = runtime_folder(self.data).glob("ray/session_2*/logs/**/*")
+        return sum(path.stat().st_size for path in logs if path.is_file())
 
     def stop(self) -> None:
         """Has the daemon save and end."""

@@ -24,7 +24,7 @@ NUM_FILES = 40
 EDITS_A_S = 20.0
 PAUSE_S = 0.05
 """Between two requests of a client."""
-FACT_PAUSE_S = 0.5
+FACT_PAUSE_S = 2.0
 THINGS = ("lantern", "compass", "barometer", "sextant", "anchor", "capstan", "windlass", "tiller")
 UNNAMED = "internal error"
 """What the daemon says of an error that it did not expect."""
