@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import ray
@@ -11,8 +11,10 @@ import ray
 from actors.embedder import Vectors
 from actors.embedder_pool import EmbedderPool, PoolOptions
 from memory.providers.factory import model_info
-from tests.cluster.running import Running
 from tests.doubles import HashEmbedder
+
+if TYPE_CHECKING:
+    from tests.cluster.running import Running
 
 pytestmark = pytest.mark.cluster
 
@@ -78,4 +80,4 @@ def test_an_embedder_that_ends_over_many_texts_embeds_them_in_smaller_requests(
 
     assert (embedded.vectors == HashEmbedder(INFO.dim).embed_documents(texts)).all()
     assert embedded.refused == ()
-    assert status.learned_limits[0] == len(texts) // 2
+    assert status.learned_limits[0] <= MOST_TEXTS
