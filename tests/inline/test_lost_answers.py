@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from actors import applying
+from actors import applying, context_provider
 from actors.event_emitter import EventEmitter
 from actors.host import ActorEvents
 from actors.loops import call
@@ -62,6 +62,38 @@ async def test_changes_whose_answers_are_lost_are_in_the_index_once(
     assert {"apply", "add", "sync"} <= set(pipe.keeper.calls)
     assert len(await pipe.paths()) == NUM_OLD + NUM_NEW
     assert pipe.differences() == []
+
+
+@pytest.mark.parametrize("method", ["search", "section"])
+@pytest.mark.parametrize("how", ["is away", "never answers"])
+async def test_who_asks_a_keeper_that_is_killed_is_told_so_at_the_deadline(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch, method: str, how: str
+):
+    """FAULTS 67: with an error that the daemon tells its clients in words."""
+    monkeypatch.setattr(context_provider, "KEEPER_DEADLINE_S", 0.05)
+    pipe.write("a.md", "# Zebra\n\nStripes.\n")
+    await pipe.settle()
+    if how == "is away":
+        pipe.keeper.dead = True
+    else:
+        pipe.keeper.shell.search = lambda *_arguments: asyncio.Event().wait()
+    arguments = (3,) if method == "search" else ()
+
+    with pytest.raises(TimeoutError):
+        await getattr(pipe.provider, method).remote("zebra", *arguments)
+
+
+async def test_a_search_amid_which_the_keeper_ended_is_answered_by_the_next_one(pipe: Pipe):
+    """FAULTS 67."""
+    pipe.write("a.md", "# Zebra\n\nStripes.\n")
+    await pipe.settle()
+    pipe.keeper.loses = first_and_third(frozenset({"search"}), pipe.restart_keeper)
+    asking = pipe.provider.search.remote("zebra", 3)
+    await pipe.clock.advance(5)
+    result = await asking
+
+    assert pipe.keeper.calls.count("search") == 2
+    assert [hit.path for hit in result.hits] == ["a.md"]
 
 
 @pytest.fixture
