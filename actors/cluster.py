@@ -11,19 +11,19 @@ import logging
 import os
 import shutil
 import stat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import ray
 
 from actors.logs import RAY_LOG_NAME
-from memory.errors import DaemonError, StoreError
+from memory.errors import ConfigError, DaemonError, StoreError
 from memory.private_folder import data_key, private_folder
 from memory.processes import below, end, writing_below
 from memory.sweeper import sweeping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from actors.ray_config import RayConfig
     from memory.processes import Process
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 LOGGING_HOOK = "actors.logs.configure"
 LOCAL_ADDRESS = "local"
+FIRST_WITH_TOKENS = (2, 52)
+"""Version of Ray that can ask for a token."""
+TOKEN = Path(".ray/auth_token")
+"""Where Ray keeps the token of an account, below its home folder."""
 VITAL = ("gcs_server", "raylet")
 """Programs without which Ray does not work."""
 
@@ -70,6 +74,7 @@ def start_cluster(config: RayConfig, data: Path) -> None:
     ``RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0`` must be in the environment before ray is imported.
 
     Raises:
+        ConfigError: its dashboard would be open to everybody.
         DaemonError: Ray did not start, or the cluster could not be joined.
     """
     address = config.cluster.address
@@ -81,6 +86,8 @@ def start_cluster(config: RayConfig, data: Path) -> None:
         "runtime_env": {"worker_process_setup_hook": LOGGING_HOOK},
     }
     if address == LOCAL_ADDRESS:
+        check_dashboard(config, ray.__version__)
+        close_token(Path.home())
         options |= _private_options(config, data)
     try:
         ray.init(**options)
@@ -89,6 +96,40 @@ def start_cluster(config: RayConfig, data: Path) -> None:
         raise DaemonError(
             f"Ray at {address!r} did not start: {reason}; see {RAY_LOG_NAME}"
         ) from error
+
+
+def check_dashboard(config: RayConfig, version: str) -> None:
+    """Refuses a dashboard that asks for no token: its job API runs whatever it is told.
+
+    Args:
+        config: Of the private Ray.
+        version: Of Ray.
+
+    Raises:
+        ConfigError: one line.
+    """
+    if not config.dashboard.enabled:
+        return
+    if tuple(map(int, version.split(".")[:2])) < FIRST_WITH_TOKENS:
+        needed = ".".join(map(str, FIRST_WITH_TOKENS))
+        raise ConfigError(
+            f"dashboard.enabled: Ray {version} cannot ask for a token, so every account of this"
+            f" machine could run commands through it; install Ray {needed} or newer"
+        )
+    mode = os.environ.get("RAY_AUTH_MODE", "token")
+    if mode != "token":
+        raise ConfigError(
+            f"dashboard.enabled: with RAY_AUTH_MODE={mode} every account of this machine could run"
+            " commands through it; unset that variable"
+        )
+
+
+def close_token(home: Path) -> None:
+    """Lets nobody but its owner read Ray's token, which Ray writes as the umask has it."""
+    path = home / TOKEN
+    with contextlib.suppress(OSError):
+        if path.is_file() and stat.S_IMODE(path.stat().st_mode) & 0o077:
+            path.chmod(0o600)
 
 
 def _ray_folder(data: Path) -> Path:

@@ -8,11 +8,10 @@ import os
 from typing import TYPE_CHECKING, final
 
 import ray
-from ray.exceptions import RayActorError
 
 from actors.calibrating import CalibrationLoop
 from actors.former_model import FormerModel, open_model_of
-from actors.loops import answer, call, run_forever, spawn
+from actors.loops import GONE, answer, call, run_forever, spawn
 from actors.statuses import ProviderStatus
 from memory.clock import SystemClock
 from memory.context_section import section_for
@@ -165,7 +164,7 @@ class ContextProvider:
         try:
             async with asyncio.timeout(EMBED_DEADLINE_S):
                 return await embed(query), ""
-        except (EmbeddingError, RayActorError, TimeoutError) as error:
+        except (EmbeddingError, *GONE, TimeoutError) as error:
             logger.warning("no query embedding: %s", type(error).__name__)
             self._num_degraded += 1
             return None, str(error) or "no answer in time"

@@ -155,18 +155,20 @@ class EventEmitter:
 
     @ray.method
     async def acknowledge(self, identity: str) -> bool:
-        """Ends the redelivery of an event; returns False if it was not pending."""
-        return self._outbox.acknowledge(identity)
+        """Ends the redelivery of an event, once or again; returns False if there was none."""
+        return self._outbox.acknowledge(identity) or self._outbox.state(identity) == "saved"
 
     @ray.method
     async def conclude(self, identity: str, result: str) -> bool:
         """Acknowledges an event and keeps one line, for ``memory status``, of what was done.
 
+        As often as it is told, the first line stays; returns False if there was no such event.
+
         Raises:
             OSError: the disk refused; the event stays pending.
         """
         told = SaveResult(identity, result, self._clock.time())
-        return self._outbox.acknowledge(identity, told)
+        return self._outbox.acknowledge(identity, told) or self._outbox.state(identity) == "saved"
 
     @ray.method
     async def fail(self, identity: str, reason: str) -> FailedEvent | None:

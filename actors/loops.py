@@ -12,7 +12,7 @@ import logging
 import os
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from ray.exceptions import RayActorError, RayTaskError
+from ray.exceptions import OutOfMemoryError, RayActorError, RayTaskError
 
 from memory.errors import MemoryPluginError
 
@@ -28,6 +28,8 @@ T = TypeVar("T")
 FIRST_DELAY_S = 0.1
 LONGEST_DELAY_S = 5.0
 MAX_FAILURES = 8
+GONE = (RayActorError, OutOfMemoryError)
+"""What a call raises whose actor has ended, or was ended to save memory; Ray restarts it."""
 EXPECTED_ERRORS = (MemoryPluginError, ValueError, OSError)
 """What our actors raise on purpose: ours, a refused argument, a refusing disk, a deadline."""
 
@@ -74,7 +76,7 @@ async def run_forever(step: Callable[[], Awaitable[None]], *, clock: Clock) -> N
     while True:
         try:
             await step()
-        except RayActorError as error:
+        except GONE as error:
             logger.info("waiting for a neighbour: %s", type(error).__name__)
         except Exception:
             failures += 1
@@ -95,7 +97,7 @@ async def answer(reference: Awaitable[T]) -> T:
         MemoryPluginError: what the neighbour raised, as its own class and not Ray's wrapper, so
             that it can cross another actor without losing its type. The same holds for the other
             EXPECTED_ERRORS; the wrapper's text would be a whole traceback.
-        RayActorError: the neighbour is not there right now.
+        RayActorError, OutOfMemoryError: the neighbour is not there right now (``GONE``).
     """
     try:
         return await reference
@@ -123,7 +125,7 @@ async def call(attempt: Callable[[], Awaitable[T]], *, clock: Clock, deadline_s:
         while True:
             try:
                 return await answer(attempt())
-            except RayActorError as error:
+            except GONE as error:
                 logger.info("waiting for a neighbour: %s", type(error).__name__)
             await clock.sleep(delay_s)
             delay_s = min(2 * delay_s, LONGEST_DELAY_S)

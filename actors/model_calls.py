@@ -10,9 +10,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from ray.exceptions import RayActorError
-
-from actors.loops import answer, call
+from actors.loops import GONE, answer, call
 from actors.statuses import ModelCallsStatus
 from memory.errors import (
     BadEmbedding,
@@ -27,6 +25,7 @@ from memory.provider_gate import REJECTED_DELAY_S, ProviderGate
 if TYPE_CHECKING:
     import random
     from collections.abc import Awaitable, Callable, Sequence
+    from typing import TypeAlias
 
     import numpy as np
     from numpy.typing import NDArray
@@ -38,9 +37,13 @@ if TYPE_CHECKING:
     from memory.providers.base import ModelInfo
     from memory.spending import Spending
 
+    _Ask: TypeAlias = Callable[[ActorProxy[EmbedderWorker]], Awaitable[Vectors]]
+
 logger = logging.getLogger(__name__)
 
 REQUEST_DEADLINE_S = 300.0
+MAX_DEATHS = 3
+"""So often may a worker end amid one request; the first end may have begun before it."""
 QUERY_DEADLINE_S = 30.0
 NUM_SPARE = 1
 """Requests to a provider that each worker is handed beyond those that it makes at once."""
@@ -96,15 +99,13 @@ class ModelCalls:
             InputRejected: these texts were refused.
             BadEmbedding: the answer was wrong.
         """
-        number = self._least_busy()
-        worker = self._workers[number]
-        return await self._patient(number, num_tokens, lambda: worker.embed.remote(texts))
+        return await self._patient(texts, num_tokens, lambda worker: worker.embed.remote(texts))
 
     async def queries(self, texts: tuple[str, ...], num_tokens: int) -> NDArray[np.float32]:
         """Returns the unit vectors of questions that nobody waits for; errors as above."""
-        number = self._least_busy()
-        worker = self._workers[number]
-        return await self._patient(number, num_tokens, lambda: worker.embed_queries.remote(texts))
+        return await self._patient(
+            texts, num_tokens, lambda worker: worker.embed_queries.remote(texts)
+        )
 
     async def questions(self, texts: tuple[str, ...], num_tokens: int) -> NDArray[np.float32]:
         """Returns the unit vectors of questions, shape (len(texts), dim), or fails soon.
@@ -178,15 +179,40 @@ class ModelCalls:
         return min(used, key=lambda each: self._num_in_flight[each] - self._num_at_once[each])
 
     async def _patient(
-        self, number: int, num_tokens: int, attempt: Callable[[], Awaitable[Vectors]]
+        self, texts: tuple[str, ...], num_tokens: int, ask: _Ask
     ) -> NDArray[np.float32]:
+        number = self._least_busy()
         self._num_in_flight[number] += 1
         try:
             ticket = await self._admitted()
-            request = call(attempt, clock=self._clock, deadline_s=REQUEST_DEADLINE_S)
+            request = self._survived(self._workers[number], ask, len(texts))
             return await self._run(ticket, num_tokens, request)
         finally:
             self._num_in_flight[number] -= 1
+
+    async def _survived(
+        self, worker: ActorProxy[EmbedderWorker], ask: _Ask, num_texts: int
+    ) -> Vectors:
+        """Returns the answer of a worker, which is waited for if it ends, but not for ever.
+
+        The system ends the largest process when memory runs out, and the same request would have
+        the next one ended, too.
+
+        Raises:
+            InputRejected: it ends again and again; fewer texts may pass.
+            ProviderUnavailable: it does so with a single one.
+        """
+        async with asyncio.timeout(REQUEST_DEADLINE_S):
+            for _death in range(MAX_DEATHS):
+                try:
+                    return await answer(ask(worker))
+                except GONE as error:
+                    logger.info("waiting for an embedder: %s", type(error).__name__)
+                await call(worker.ping.remote, clock=self._clock, deadline_s=REQUEST_DEADLINE_S)
+        reason = f"the embedder ended {MAX_DEATHS} times amid the request, see Ray's logs"
+        if num_texts > 1:
+            raise InputRejected(self._provider, reason, too_large=True)
+        raise ProviderUnavailable(self._provider, reason)
 
     async def _admitted(self) -> Ticket:
         while True:
@@ -209,16 +235,16 @@ class ModelCalls:
         return ProviderAwaited(self._provider, self._gate.reason, self.wait_s())
 
     async def _ask_any(self, texts: tuple[str, ...]) -> Vectors:
-        last_error: RayActorError | None = None
+        last_error = ""
         self._turn += 1
         async with asyncio.timeout(QUERY_DEADLINE_S):
             for offset in range(len(self._workers)):
                 worker = self._workers[(self._turn + offset) % len(self._workers)]
                 try:
                     return await answer(worker.embed_queries.remote(texts))
-                except RayActorError as error:
-                    last_error = error
-        raise _Unreachable(type(last_error).__name__)
+                except GONE as error:
+                    last_error = type(error).__name__
+        raise _Unreachable(last_error)
 
     async def _run(
         self, ticket: Ticket, num_tokens: int, request: Awaitable[Vectors]

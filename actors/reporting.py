@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
-from ray.exceptions import RayActorError
-
+from actors.loops import GONE
 from actors.roster import Roster
 from memory.clock import SystemClock
 from memory.status_payloads import blank_status
@@ -78,16 +77,16 @@ class Reporter:
         ) = await asyncio.gather(
             asyncio.gather(
                 self._roster.check(),
-                _latest(system.keeper.status.remote(), self._index),
-                _latest(system.chunker.status.remote(), self._chunker),
-                _latest(system.pool.status.remote(), self._pool),
-                _latest(system.persister.status.remote(), self._persister),
-                _latest(system.watcher.status.remote(), self._watcher),
+                latest(system.keeper.status.remote(), self._index),
+                latest(system.chunker.status.remote(), self._chunker),
+                latest(system.pool.status.remote(), self._pool),
+                latest(system.persister.status.remote(), self._persister),
+                latest(system.watcher.status.remote(), self._watcher),
             ),
             asyncio.gather(
-                _latest(system.emitter.status.remote(), self._emitter),
-                _latest(system.saver.status.remote() if system.saver else None, self._handler),
-                _latest(system.provider.status.remote(), self._provider),
+                latest(system.emitter.status.remote(), self._emitter),
+                latest(system.saver.status.remote() if system.saver else None, self._handler),
+                latest(system.provider.status.remote(), self._provider),
             ),
         )
         self._note_pool(pool)
@@ -212,11 +211,12 @@ def _model_calls(pool: PoolStatus) -> ModelCallsPayload:
     }
 
 
-async def _latest(answer: Awaitable[T] | None, last: T | None) -> T | None:
+async def latest(answer: Awaitable[T] | None, last: T) -> T:
+    """Returns what an actor answers; what it said last, if it does not answer within seconds."""
     if answer is None:
         return last
     try:
         async with asyncio.timeout(ANSWER_DEADLINE_S):
             return await answer
-    except (RayActorError, TimeoutError):
+    except (*GONE, TimeoutError):
         return last

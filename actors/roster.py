@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
-from ray.exceptions import RayActorError
+from actors.loops import GONE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -56,7 +56,7 @@ class Roster:
         try:
             async with asyncio.timeout(PING_DEADLINE_S):
                 pid = await self._handles[name].ping.remote()
-        except RayActorError:
+        except GONE:
             actor["state"] = "restarting" if actor["pid"] else "starting"
             return
         except TimeoutError:

@@ -7,8 +7,6 @@ import logging
 import signal
 from typing import TYPE_CHECKING
 
-from ray.exceptions import RayActorError
-
 from actors.answers import Answers
 from actors.cluster import (
     leave_at_once,
@@ -25,7 +23,7 @@ from actors.loops import call, run_forever
 from actors.ray_config import load_ray_config
 from actors.ray_watch import watched
 from actors.rebuilding import begin, is_complete
-from actors.reporting import Reporter
+from actors.reporting import Reporter, latest
 from actors.system import start
 from memory.agent_run.endpoints import off_reason
 from memory.clock import SystemClock
@@ -272,10 +270,8 @@ class Service:
         await self._clock.sleep(POLL_S)
 
     async def _activity(self, after: int) -> tuple[FileIndexed, ...]:
-        try:
-            return await self._system.chunker.activity.remote(after)
-        except RayActorError:
-            return ()
+        activity = self._system.chunker.activity
+        return await latest(activity.remote(after), ())
 
     async def _status(self, _request: Mapping[str, Any]) -> StatusPayload:
         return await self._reporter.status()

@@ -52,7 +52,7 @@ class EventSource(Protocol):
         ...
 
     async def acknowledge(self, event_id: str) -> bool:
-        """Ends the redelivery of an event; returns False if it was not waiting."""
+        """Ends the redelivery of an event; returns False if there was none."""
         ...
 
 

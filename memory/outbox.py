@@ -174,12 +174,16 @@ class Outbox:
     def fail(self, event_id: str, reason: str, now: float) -> FailedEvent | None:
         """Puts an event off whose handler failed; returns None if it was not pending.
 
+        Told again before it is due, it counts once.
+
         Raises:
             OSError: the disk refused; the event stays as it was.
         """
         if event_id not in self._pending:
             return None
         before = self._failed.get(event_id)
+        if before is not None and now < before.retry_at:
+            return before  # nobody could try it since: this is told again, its answer was lost
         attempts = (before.attempts if before else 0) + 1
         retry_at = now + FIRST_RETRY_S * RETRY_FACTOR ** (attempts - 1)
         failed = FailedEvent(event_id, attempts, reason, retry_at)

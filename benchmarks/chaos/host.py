@@ -109,9 +109,12 @@ async def chaos(folder: Path, times: int, kinds: list[str]) -> None:
     await memory.stop()
     lag.stop()
     lags_ms = sorted(1000 * value for value in lag.lags_s)
+    logs = [path for path in runtime_folder(data).rglob("*") if path.is_file()]
+    num_bytes = sum(path.lstat().st_size for path in logs if not path.is_symlink())
     shutil.rmtree(runtime_folder(data))
     same = times if os.getpid() == pid else 0
     print(f"host pid same in {same} of {times}, orphans {num_orphans}")
+    print(f"Ray's folder holds {num_bytes / 1e6:.1f} MB after {times + 1} starts")
     own_ms = 1000 * lag.most_cpu_s
     print(
         f"event loop late by {statistics.median(lags_ms):.1f} ms (median),"

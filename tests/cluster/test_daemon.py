@@ -7,10 +7,13 @@ import json
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -58,11 +61,13 @@ class Home:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    def start(self) -> None:
+    def start(self, **environment: str) -> None:
         with (self.folder / "daemon.txt").open("ab") as output:
             self.daemon = subprocess.Popen(
                 self._command("start", "--workspace", str(self.workspace)),
                 cwd=self.folder,
+                env={**os.environ, **environment},
+                umask=0o022,
                 stdout=output,
                 stderr=output,
             )
@@ -159,7 +164,7 @@ def test_the_main_job_from_first_start_to_second(home: Home) -> None:
     assert from_disk["source"] == "disk"
     assert from_disk["hits"][0]["path"] == "wiki/alice.md"
 
-    home.start()
+    _start_with_dashboard(home)
     again = home.answer("status")
     assert again["embedded_inputs"] == 0
     assert (again["files"], again["chunks"]) == (2, 3)
@@ -173,6 +178,48 @@ def _left_after_a_kill(home: Home) -> list[psutil.Process]:
     home.daemon.kill()
     _gone, left = psutil.wait_procs(ours, timeout=10)
     return left
+
+
+def _start_with_dashboard(home: Home) -> None:
+    """Starts a daemon again, with Ray's web page, for an account that never used Ray."""
+    port, account = _free_port(), home.folder / "account"
+    (home.folder / "ray_config.yaml").write_text(f"dashboard: {{enabled: true, port: {port}}}\n")
+    home.start(HOME=str(account))
+    assert _modes_below(account) == {".ray": 0o700, ".ray/auth_token": 0o600}
+    assert _statuses_without_token(port) == [401, 401]
+    assert _status(port, "/api/jobs/", (account / ".ray/auth_token").read_text()) == 200
+    assert _listening_beyond_loopback(home) == []
+    assert len(list(runtime_folder(home.data).glob("ray/session_2*"))) == 1, "FAULTS 79"
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def _modes_below(folder: Path) -> dict[str, int]:
+    """Returns the modes of what Ray keeps for an account, though the umask is 022 (FAULTS 77)."""
+    paths = sorted((folder / ".ray").rglob("*"))
+    return {
+        path.relative_to(folder).as_posix(): stat.S_IMODE(path.stat().st_mode)
+        for path in [folder / ".ray", *paths]
+    }
+
+
+def _statuses_without_token(port: int) -> list[int]:
+    """Returns what the dashboard answers to a stranger who lists jobs or starts one (FAULTS 76)."""
+    job = json.dumps({"entrypoint": "true"}).encode()
+    return [_status(port, "/api/jobs/"), _status(port, "/api/jobs/", body=job)]
+
+
+def _status(port: int, path: str, token: str = "", body: bytes | None = None) -> int:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    asked = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body, headers)
+    try:
+        with urllib.request.urlopen(asked, timeout=20) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
 
 
 def _paths(home: Home) -> list[str]:
@@ -189,11 +236,18 @@ def _restarts(status: Any) -> int:
 
 def _listening_beyond_loopback(home: Home) -> list[str]:
     """Returns the addresses of our processes that another machine could reach (FAULTS 75)."""
+    found = _listening(home)
+    assert found, "not even Ray listens"
+    return [f"{name} {address}" for name, address in found if not _is_loopback(address)]
+
+
+def _listening(home: Home) -> list[tuple[str, str]]:
+    """Returns the addresses at which our processes listen, and their names."""
     return [
-        f"{process.name()} {connection.laddr.ip}:{connection.laddr.port}"
+        (process.name(), connection.laddr.ip)
         for process in _processes_of(home)
         for connection in process.net_connections("inet")
-        if connection.status == psutil.CONN_LISTEN and not _is_loopback(connection.laddr.ip)
+        if connection.status == psutil.CONN_LISTEN
     ]
 
 

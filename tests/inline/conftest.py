@@ -66,6 +66,9 @@ class FakeWorker:
             raise self.error
         return Vectors(self.model.embed_queries(texts))
 
+    def ping(self) -> int:
+        return 1
+
 
 class FakeBuilder:
     """Prepares files in this process, and can be told to fail."""

@@ -15,7 +15,7 @@ import numpy as np
 from ray.exceptions import ActorUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 def freeze(value: Any) -> Any:
@@ -58,6 +58,8 @@ class _Method:
                 result = await result
         except Exception as error:  # noqa: BLE001 - as Ray, which hands over every error
             raise freeze(error) from None
+        if self._handle.loses(self._name):
+            raise ActorUnavailableError("the actor ended before it answered", b"0" * 16)
         return freeze(result)
 
 
@@ -69,6 +71,8 @@ class InlineHandle:
         self.dead = False
         """True makes every call fail like that of an actor that restarts."""
         self.calls: list[str] = []
+        self.loses: Callable[[str], bool] = lambda _name: False
+        """Tells of a method that has run whether its answer gets lost; may replace the shell."""
 
     def __reduce__(self) -> Any:
         raise TypeError("handles are passed to constructors, not pickled in messages")

@@ -63,6 +63,9 @@ class Worker:
         finally:
             self.num_now -= 1
 
+    def ping(self) -> int:
+        return 1
+
     def keep_spent(self, num_tokens: int) -> int:
         self.num_spent = max(self.num_spent, num_tokens)
         return self.num_spent

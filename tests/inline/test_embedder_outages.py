@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from ray.exceptions import ActorUnavailableError, OutOfMemoryError
 
 from actors.bulk_embedding import CONTROL_TEXT
+from actors.model_calls import MAX_DEATHS
 from memory.errors import (
     BadEmbedding,
     EmbeddingError,
@@ -343,3 +345,55 @@ async def test_one_text_that_is_too_long_does_not_make_later_requests_small():
 
     assert [number for number, _reason in embedded.refused] == [9]
     assert (await pool.status.remote()).learned_limits is None
+
+
+@pytest.mark.parametrize(
+    "ended", [ActorUnavailableError("ended", b"0" * 16), OutOfMemoryError("the memory is full")]
+)
+async def test_a_worker_that_ends_over_large_requests_gets_smaller_ones(ended: Exception):
+    """FAULTS 73: what ends it is the size, as when the system is out of memory."""
+    most = 4
+    worker = Worker(lambda texts: ended if len(texts) > most else None)
+    pool, clock = remote(worker)
+    task = pool.embed.remote(TEXTS[10:26])
+    await clock.advance(10)
+    embedded = await task
+
+    assert (embedded.vectors == expected(TEXTS[10:26])).all()
+    assert embedded.refused == ()
+    assert [len(request) for request in worker.requests] == [
+        *[16] * MAX_DEATHS,
+        *[8] * MAX_DEATHS,
+        *[4] * 4,
+    ]
+    worker.requests.clear()
+    await pool.embed.remote(TEXTS[30:50])
+    assert [len(request) for request in worker.requests] == [most] * 5
+
+
+async def test_a_text_that_ends_its_worker_every_time_harms_no_other_and_is_not_refused():
+    """FAULTS 73: it may be the machine that is short of memory, so it is tried again later."""
+    ended = ActorUnavailableError("ended", b"0" * 16)
+    worker = Worker(lambda texts: ended if "odd" in texts else None)
+    pool, clock = remote(worker)
+    odd = pool.embed.remote(("odd",))
+    await second_by_second(clock)
+    others = pool.embed.remote(TEXTS)
+    await second_by_second(clock)
+
+    assert ((await others).vectors == expected(TEXTS)).all()
+    with pytest.raises(ProviderUnavailable, match="ended 3 times amid the request"):
+        await odd
+    assert (await pool.status.remote()).num_quarantined == 0
+
+
+async def test_a_worker_that_ends_once_amid_a_request_costs_a_second_one_and_nothing_else():
+    worker = Worker(failing(ActorUnavailableError("ended", b"0" * 16)))
+    pool, clock = remote(worker)
+    task = pool.embed.remote(TEXTS[:8])
+    await clock.advance(1)
+
+    assert ((await task).vectors == expected(TEXTS[:8])).all()
+    assert [len(request) for request in worker.requests] == [8, 8]
+    status = await pool.status.remote()
+    assert (status.learned_limits, status.calls.num_failures) == (None, ())

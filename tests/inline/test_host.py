@@ -195,7 +195,8 @@ async def test_what_was_acknowledged_never_comes_again(pipe: Pipe):
     assert event is not None
 
     assert await source.acknowledge(event.event_id)
-    assert not await source.acknowledge(event.event_id)
+    assert await source.acknowledge(event.event_id), "asked again, as after an answer that was lost"
+    assert not await source.acknowledge("0" * 16)
     await pipe.clock.advance(VISIBILITY_S)
     assert await source.take(VISIBILITY_S, 0) is None
 

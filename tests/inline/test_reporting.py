@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from actors.reporting import Reporter
+from actors import reporting
+from actors.reporting import Reporter, latest
 from actors.statuses import (
     ChunkerStatus,
     EmitterStatus,
@@ -227,3 +228,11 @@ async def test_saved_facts_are_told_with_what_is_in_their_way(system: System):
         ],
         "results": [{"event_id": "cd", "result": "created wiki/a.md", "at": 8.0}],
     }
+
+
+async def test_an_actor_that_never_answers_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(reporting, "ANSWER_DEADLINE_S", 0.01)
+    never: asyncio.Future[tuple[int, ...]] = asyncio.get_running_loop().create_future()
+
+    assert await latest(never, (1,)) == (1,)
+    assert never.cancelled()

@@ -257,14 +257,27 @@ def test_a_failed_event_waits_longer_each_time_and_is_parked_in_the_end(path):
 def test_a_parked_event_is_delivered_again_once_somebody_asks(path):
     outbox, identity = Outbox(path), event_id("poison")
     outbox.add(event("poison"))
+    now = 0.0
     for _attempt in range(MAX_ATTEMPTS):
-        outbox.fail(identity, "reason", 0.0)
+        now = outbox.fail(identity, "reason", now).retry_at
 
     assert outbox.retry(identity)
     assert not outbox.retry(identity)
     assert outbox.due(0.0) == (event("poison"),)
     assert Outbox(path).due(0.0) == (event("poison"),)
     assert Outbox(path).failed == ()
+
+
+def test_a_failure_that_is_told_twice_counts_once(path):
+    """FAULTS 68: the emitter was killed after it wrote it down and before it answered."""
+    outbox, identity = Outbox(path), event_id("poison")
+    outbox.add(event("poison"))
+    first = outbox.fail(identity, "reason", 0.0)
+    again = Outbox(path).fail(identity, "reason", first.retry_at - 1)
+
+    assert again == first
+    assert first.attempts == 1
+    assert Outbox(path).fail(identity, "reason", first.retry_at).attempts == 2
 
 
 def test_only_a_pending_event_can_fail(path):
