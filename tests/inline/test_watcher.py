@@ -261,6 +261,26 @@ async def test_lost_events_ask_for_a_rescan(watched: Watched):
     assert (await watched.watcher.status()).num_overflows == 1
 
 
+async def test_after_lost_events_a_rescan_follows_once_everything_is_watched_anew(
+    watched: Watched, monkeypatch
+):
+    """FAULTS 20: a rescan that came while watchdog was deaf may have missed what changed then."""
+
+    def started(*arguments: Any) -> observing.Observing | None:
+        fresh = start_observing(*arguments)
+        watched.chunker.forget()
+        return fresh
+
+    monkeypatch.setattr(watcher_module, "start_observing", started)
+    logging.getLogger("watchdog.observers.inotify_c").warning(
+        "Inotify queue overflowed; filesystem events were lost"
+    )
+
+    await eventually(lambda: watched.watcher._num_starts > 1)
+    await eventually(lambda: watched.chunker.rescans > 0)
+    await is_quiet(watched)
+
+
 async def test_too_many_hints_become_one_rescan(watched: Watched):
     watched.watcher._note(tuple(f"{n}.md" for n in range(MAX_HINTS + 1)), False)
 
