@@ -46,8 +46,8 @@ EVENTS: list[type[FileSystemEvent]] = [
     and kind.event_type in CHANGES
     and kind is not DirModifiedEvent
 ]
-"""What the kernel is asked to tell. Otherwise it also tells of all that is opened and closed: half of
-what a save raises, and a scan of many folders would fill its queue.
+"""What the kernel is asked to tell. Otherwise it also tells of all that is opened and closed, which
+is half of what a save raises, and a scan of many folders would fill its queue.
 """
 EVENTS_LOST = "events were lost"
 """Part of the one line that watchdog logs per overflow; a second line tells of its recovery."""

@@ -100,6 +100,7 @@ class Watcher:
             if (dead := self._observing) is not None:
                 self._observing = None
                 await asyncio.to_thread(dead.stop)
+                self._ask_for_rescan()  # at once: there may be no root to observe
             self._observing = await self._start_observing()
             if self._observing is not None:
                 self._num_starts += 1

@@ -205,6 +205,14 @@ async def test_a_root_that_is_deleted_and_made_again_is_watched_again(watched: W
     assert (await watched.watcher.status()).num_restarts == 1
 
 
+async def test_a_root_that_is_moved_away_is_told_at_once(watched: Watched):
+    """FAULTS 23: the kernel tells nothing of it, and there is nothing to observe any more."""
+    watched.root.rename(watched.root.with_name("elsewhere"))
+
+    await eventually(lambda: watched.chunker.rescans > 0)
+    assert (await watched.watcher.status()).mode == "waiting"
+
+
 async def test_a_dead_thread_of_watchdog_is_replaced(watched: Watched):
     """FAULTS 22."""
     dead = watched.watcher._observing

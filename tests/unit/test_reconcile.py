@@ -63,10 +63,10 @@ def test_an_unreadable_root_hides_everything():
     assert changes(scan(unreadable=("",)), [known("a.md"), known("b/c.md")]) == ()
 
 
-def test_whole_seconds_are_suspicious_only_when_asked():
-    """FAULTS 39: FAT and SMB count whole seconds, so an equal time proves little."""
-    coarse = stamp("coarse", mtime_ns=7_000_000_000)
-    index = [known("coarse", mtime_ns=7_000_000_000), known("fine")]
+def test_files_that_are_to_be_read_again_are_events_although_their_stamps_are_equal():
+    """FAULTS 39."""
+    index = [known("doubted"), known("trusted")]
 
-    assert changes(scan(coarse, stamp("fine")), index) == ()
-    assert changes(scan(coarse, stamp("fine")), index, suspicious=True) == (FileEvent("coarse"),)
+    found = changes(scan(stamp("doubted"), stamp("trusted")), index, reread={"doubted", "gone"})
+
+    assert found == (FileEvent("doubted"),)
