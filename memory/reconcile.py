@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 def changes(
     scan: Scan, known: Iterable[FileSummary], *, reread: Container[str] = ()
 ) -> tuple[FileEvent, ...]:
-    """Returns a hint for every path whose file and record differ, sorted by path (SPEC D6).
+    """Returns a hint for every path whose file and record differ (SPEC D6).
 
-    A path that vanished is left out while it lies at or below something unreadable: not seen is
-    not gone.
+    Sorted by path, those that vanished last: so the files of a renamed folder find their vectors in
+    the rows of its old name, however many there are, and need no cache (FAULTS 28). A path that
+    vanished is left out while it lies at or below something unreadable: not seen is not gone.
 
     Args:
         scan: What is on disk.
@@ -27,17 +28,17 @@ def changes(
     """
     records = {summary.path: summary for summary in known}
     present = {stamp.path for stamp in scan.files}
-    events = [
-        (stamp.path, FileEvent(stamp.raw_path))
+    changed = [
+        (stamp.path, stamp.raw_path)
         for stamp in scan.files
         if _differs(stamp, records.get(stamp.path)) or stamp.path in reread
     ]
-    events += [
-        (path, FileEvent(summary.raw_path))
+    vanished = [
+        (path, summary.raw_path)
         for path, summary in records.items()
         if path not in present and not is_hidden(path, scan.unreadable)
     ]
-    return tuple(event for _path, event in sorted(events, key=lambda pair: pair[0]))
+    return tuple(FileEvent(raw_path) for _path, raw_path in sorted(changed) + sorted(vanished))
 
 
 def _differs(stamp: FileStamp, summary: FileSummary | None) -> bool:
