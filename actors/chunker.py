@@ -19,6 +19,7 @@ from actors.loops import call, run_forever, spawn
 from actors.ray_config import BuilderOptions
 from actors.statuses import ChunkerStatus, FileIndexed
 from actors.succeeding import TakeOver
+from memory.absence import Absence
 from memory.chunk_limits import chunk_limits
 from memory.clock import SystemClock
 from memory.errors import (
@@ -29,9 +30,11 @@ from memory.errors import (
     WorkspaceMissing,
 )
 from memory.globs import Globs
+from memory.messages import Scan
 from memory.path_queue import Fault, Lane, PathQueue
 from memory.paths import key
-from memory.reconcile import Emptiness, changes
+from memory.reconcile import changes
+from memory.rereading import Rereading
 from memory.workspace import FileUnsettled, Workspace
 
 if TYPE_CHECKING:
@@ -47,7 +50,7 @@ if TYPE_CHECKING:
     from actors.persister import Persister
     from memory.clock import Clock
     from memory.config import MemorySettings
-    from memory.messages import FileEvent, SkippedFile
+    from memory.messages import FileEvent, FileUpdate, SkippedFile
     from memory.path_queue import Work
     from memory.providers.base import ModelInfo
 
@@ -120,15 +123,17 @@ class Chunker:
             self._clock,
         )
         self._take_over = TakeOver(keeper, persister, self._clock)
-        self._queue = PathQueue(random.Random())  # noqa: S311 - jitter, not a secret
+        chance = random.Random()  # noqa: S311 - jitter, not a secret
+        self._queue = PathQueue(chance)
+        self._rereading = Rereading(settings.reread_interval, chance)
         self._work_arrived = asyncio.Event()
         self._rescan_wanted = asyncio.Event()
         self._slots = asyncio.Semaphore(MAX_FILES_IN_FLIGHT)
         self._keeper_epoch = self._compared_epoch = ""
         self._next_reconcile = 0.0
         self._last_reconcile_at, self._num_reconciles, self._num_initial = 0.0, 0, 0
-        self._workspace_missing = self._ready = False
-        self._emptiness = Emptiness()
+        self._workspace_missing = self._root_gone = self._ready = False
+        self._absence = Absence()
         self._refused: dict[str, SkippedFile] = {}
         self._skipped_by_scan: tuple[SkippedFile, ...] = ()
         self._activity: deque[FileIndexed] = deque(maxlen=ACTIVITY_LINES)
@@ -209,27 +214,30 @@ class Chunker:
 
     async def _reconcile(self) -> None:
         """Puts every path whose file and record differ into the queue (SPEC D6)."""
-        try:
-            scan = await asyncio.to_thread(self._workspace.scan)
-        except WorkspaceMissing:
-            self._miss_workspace("missing")
-            return
+        scan, is_removed = await asyncio.to_thread(self._look)
         epoch = self._keeper_epoch
         known = await call(
             self._keeper.files_to_compare.remote,
             clock=self._clock,
             deadline_s=CALL_DEADLINE_S,
         )
-        if self._emptiness.is_doubtful(scan, known, self._clock.monotonic()):
-            self._miss_workspace("empty, as if it were not mounted")
+        now_s = self._clock.monotonic()
+        doubt = self._absence.doubt(scan, known, now_s, is_removed=is_removed)
+        self._root_gone = scan is None and not doubt
+        if doubt:
+            self._miss_workspace(doubt)
             return
-        self._workspace_missing = False
+        if self._root_gone and known:
+            logger.warning("workspace removed for good; the index forgets %d files", len(known))
+        self._workspace_missing = self._root_gone
+        scan = scan or Scan((), ())
         if not self._num_reconciles:
             await self._recall_refused()
         self._skipped_by_scan = scan.skipped
         present = {stamp.path for stamp in scan.files}
         self._refused = {path: file for path, file in self._refused.items() if path in present}
-        for event in changes(scan, known):
+        reread = self._rereading.due([stamp.path for stamp in scan.files], now_s)
+        for event in changes(scan, known, reread=reread):
             self._queue.put(key(event.raw_path), event.raw_path, lane=Lane.SCAN)
         if not self._num_reconciles:
             self._num_initial = self._queue.pending
@@ -238,6 +246,13 @@ class Chunker:
         self._last_reconcile_at = self._clock.time()
         self._work_arrived.set()
         self._note_drained()
+
+    def _look(self) -> tuple[Scan | None, bool]:
+        """Returns what is on disk, None without a root, and whether that was removed."""
+        try:
+            return self._workspace.scan(), False
+        except WorkspaceMissing:
+            return None, self._workspace.is_removed()
 
     def _miss_workspace(self, how: str) -> None:
         if not self._workspace_missing:
@@ -257,7 +272,7 @@ class Chunker:
             now = self._clock.monotonic()
             work = self._queue.take(now)
             if work is not None:
-                step = self._indexer.prepare(work.path, work.raw_path)
+                step = self._indexer.prepare(work.path, work.raw_path, is_root_gone=self._root_gone)
                 prepared = await self._attempt(work, step)
                 # Texts that were embedded show that the provider works.
                 if prepared and prepared.claimed and self._queue.outage_is_over():
@@ -268,6 +283,7 @@ class Chunker:
             return
         if prepared is not None:
             outcome = await self._attempt(work, self._indexer.apply(prepared))
+            self._note_read(prepared.update)
             if outcome is not None:
                 try:
                     await self._report(work.path, outcome)
@@ -275,6 +291,15 @@ class Chunker:
                     # Only now: who waits until nothing is pending wants it to be on disk.
                     self._queue.done(work.path)
         self._note_drained()
+
+    def _note_read(self, update: FileUpdate) -> None:
+        if update.parsed is not None:
+            self._rereading.note(
+                update.path,
+                update.parsed.mtime_ns,
+                now_s=self._clock.monotonic(),
+                unix_now=self._clock.time(),
+            )
 
     async def _attempt(self, work: Work, step: Awaitable[T]) -> T | None:
         """Returns what a step gives; None if it failed, which is noted."""

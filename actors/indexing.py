@@ -17,7 +17,7 @@ from actors.applying import KEEPER_DEADLINE_S
 from actors.claims import VectorClaims
 from actors.loops import call
 from memory.embedding_input import compose
-from memory.errors import StaleUpdate
+from memory.errors import StaleUpdate, WorkspaceMissing
 from memory.markdown import parse_file
 from memory.messages import FileUpdate, SkippedFile
 from memory.recent import Recent
@@ -114,19 +114,26 @@ class FileIndexer:
                 self._refusals.put(name, REFUSED_BEFORE)
         return _words_only(file.path, len(file.hashes), file.num_chunks, REFUSED_BEFORE)
 
-    async def prepare(self, path: str, raw_path: str) -> Prepared:
+    async def prepare(self, path: str, raw_path: str, *, is_root_gone: bool = False) -> Prepared:
         """Returns what the disk shows, with the vectors that the index lacks.
 
         Args:
             path: Key of the file.
             raw_path: Its spelling in the last event.
+            is_root_gone: Whether a missing root means that the file is gone.
 
         Raises:
-            WorkspaceMissing: the whole root is gone.
+            WorkspaceMissing: the whole root is missing, which means nothing for the file.
             FileUnsettled: the file cannot be read for now; the index keeps what it has.
             EmbeddingError: no vectors; the index keeps what it has.
         """
-        source = await asyncio.to_thread(self._workspace.read, raw_path)
+        source: SourceFile | Gone | SkippedFile
+        try:
+            source = await asyncio.to_thread(self._workspace.read, raw_path)
+        except WorkspaceMissing:
+            if not is_root_gone:
+                raise
+            source = Gone(path)
         match source:
             case SourceFile():
                 parsed = await asyncio.to_thread(parse_file, source, limits=self._limits)

@@ -3,8 +3,9 @@
 watchdog loses events without telling (queue overflow), says nothing of folders that got no watch,
 goes deaf when the root is deleted, and loses its thread when a handler raises; so the handler never
 raises, overflows are read from its log, a spare watch is asked for, and ``is_healthy`` compares the
-root with the one that is watched. On a network file system the kernel tells only of what this
-machine changes, so that one is polled.
+root with the one that is watched. After an overflow watchdog watches everything anew, hears nothing
+meanwhile, and at times its thread dies of it, so an observer that lost events counts as dead. On a
+network file system the kernel tells only of what this machine changes, so that one is polled.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
-from watchdog.events import FileSystemEvent, FileSystemEventHandler
+from watchdog import events
+from watchdog.events import DirModifiedEvent, FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 from watchdog.observers.polling import PollingObserverVFS
 
@@ -35,8 +37,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 WATCHDOG_LOGGER = "watchdog.observers"
-IGNORED_EVENTS = frozenset({"opened", "closed_no_write", "closed"})
-"""``closed`` follows a ``modified`` and exists on Linux only; the others are mere reads."""
+CHANGES = frozenset({"created", "modified", "attrib", "moved", "deleted"})
+EVENTS: list[type[FileSystemEvent]] = [
+    kind
+    for kind in vars(events).values()
+    if isinstance(kind, type)
+    and issubclass(kind, FileSystemEvent)
+    and kind.event_type in CHANGES
+    and kind is not DirModifiedEvent
+]
+"""What the kernel is asked to tell. Otherwise it also tells of all that is opened and closed, which
+is half of what a save raises, and a scan of many folders would fill its queue.
+"""
 EVENTS_LOST = "events were lost"
 """Part of the one line that watchdog logs per overflow; a second line tells of its recovery."""
 NO_WATCHES_LEFT = frozenset({errno.ENOSPC, errno.EMFILE})
@@ -55,10 +67,6 @@ class _Handler(FileSystemEventHandler):
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         try:
-            if event.event_type in IGNORED_EVENTS:
-                return
-            if event.is_directory and event.event_type == "modified":
-                return
             paths = tuple(
                 os.path.relpath(os.fsdecode(path), self._root).replace(os.sep, "/")
                 for path in (event.src_path, event.dest_path)
@@ -76,10 +84,12 @@ class _OverflowListener(logging.Handler):
     def __init__(self, on_overflow: Callable[[], None]) -> None:
         super().__init__(logging.WARNING)
         self._on_overflow = on_overflow
+        self.heard = False
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
             if EVENTS_LOST in record.getMessage():
+                self.heard = True
                 self._on_overflow()
         except Exception:  # noqa: BLE001 - as every handler: it must not end the thread that logs
             self.handleError(record)
@@ -96,7 +106,7 @@ class Observing:
         *,
         identity: tuple[int, int],
         mode: str,
-        overflow: logging.Handler,
+        overflow: _OverflowListener,
     ) -> None:
         self._observer = observer
         self._root = root
@@ -106,13 +116,14 @@ class Observing:
         """``events`` or ``polling``."""
 
     def is_healthy(self) -> bool:
-        """Returns whether all threads live and the root is still the folder that is watched."""
+        """Returns whether all threads live, the root is watched, and no event was lost."""
         # On Linux one more thread reads the kernel's queue; watchdog does not publish it.
         reader = getattr(self._observer, "_inotify_fd", self._observer)
         emitters = self._observer.emitters
         threads = (self._observer, reader, *emitters)
         return (
             bool(emitters)
+            and not self._overflow.heard
             and all(thread.is_alive() for thread in threads)
             and _identity(self._root) == self._identity
         )
@@ -198,7 +209,8 @@ def _started(make: Callable[[], BaseObserver], root: Path, listener: PathsListen
     folder = os.path.realpath(root)  # watchdog would watch a symbolic link instead of its target
     observer = make()
     try:
-        observer.schedule(_Handler(folder, listener), folder, recursive=True)
+        handler = _Handler(folder, listener)
+        observer.schedule(handler, folder, recursive=True, event_filter=EVENTS)
         observer.start()
         _ask_for_a_spare_watch(observer)
     except BaseException:

@@ -167,6 +167,11 @@ class Reporter:
             status["model_calls"] = _model_calls(self._pool)
         if self._watcher is not None:
             status["last_event_age_s"] = self._age(self._watcher.last_event_at)
+            status["watching"] = {
+                "mode": self._watcher.mode,
+                "overflows": self._watcher.num_overflows,
+                "restarts": self._watcher.num_restarts,
+            }
 
     def _fill_saves(self, saves: SavesPayload) -> None:
         saves["problem"] = self._handler.problem if self._handler else self._saves_off

@@ -27,7 +27,7 @@ class WatcherStatus:
     num_events: int
     num_overflows: int
     num_restarts: int
-    """Times the observer was replaced because it, or the root, had died."""
+    """Times the observer was replaced because it, or the root, had died, or had lost events."""
 
 
 @dataclass(frozen=True, slots=True)

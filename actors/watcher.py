@@ -95,11 +95,12 @@ class Watcher:
         await run_forever(self._check_observer, clock=self._clock)
 
     async def _check_observer(self) -> None:
-        """Replaces an observer that died or whose root was deleted, then asks for a rescan."""
+        """Replaces an observer that died, lost events or its root, then asks for a rescan."""
         if self._observing is None or not self._observing.is_healthy():
             if (dead := self._observing) is not None:
                 self._observing = None
                 await asyncio.to_thread(dead.stop)
+                self._ask_for_rescan()  # at once: there may be no root to observe
             self._observing = await self._start_observing()
             if self._observing is not None:
                 self._num_starts += 1

@@ -218,6 +218,8 @@ class MemorySettings(Group):
     """Whether saved facts are handled here, as soon as a model is configured (SPEC A6)."""
     reconcile_interval: float = Field(default=60.0, ge=1, le=86_400)
     """Seconds between two comparisons of disk and index."""
+    reread_interval: float = Field(default=86_400.0, ge=60, le=31_536_000)
+    """Seconds in which each file is read once more although nothing tells of a change."""
 
 
 class Settings(Group):

@@ -195,6 +195,9 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
         yield f"- scores: {'not ' if status['threshold'] is None else ''}calibrated"
     if status["state"] != "starting":
         yield f"- on disk: {_on_disk(status)}"
+    if lost := status["watching"]["overflows"]:
+        times = "once" if lost == 1 else f"{lost:,} times"
+        yield f"- watching: the kernel lost events {times}; each time all files were compared"
     if status["disk_error"]:
         yield f"- disk: {sanitize_cell(status['disk_error'])}; it is tried again"
     yield from _failed_lines(status["failed"])

@@ -77,6 +77,17 @@ class BuildingPayload(TypedDict):
     """Why searches find words only until then; empty if the old model gives them vectors."""
 
 
+class WatchingPayload(TypedDict):
+    """How changes of the workspace are noticed."""
+
+    mode: str
+    """``events`` or ``polling``; ``waiting`` without a workspace, empty without a daemon."""
+    overflows: int
+    """Times the kernel lost events, after each of which all files are compared."""
+    restarts: int
+    """Times the watching began anew because it had died, or had lost events or its folder."""
+
+
 class ActorPayload(TypedDict):
     """One actor of the running daemon."""
 
@@ -147,6 +158,7 @@ class StatusPayload(TypedDict):
     while no daemon runs."""
     disk_error: str
     """Why the disk does not take the index, which stays in memory; empty if it does."""
+    watching: WatchingPayload
     last_event_age_s: float | None
     last_reconcile_age_s: float | None
     saves: SavesPayload
@@ -187,6 +199,7 @@ def blank_status(state: State) -> StatusPayload:
         "journal_bytes": 0,
         "threshold": None,
         "disk_error": "",
+        "watching": {"mode": "", "overflows": 0, "restarts": 0},
         "last_event_age_s": None,
         "last_reconcile_age_s": None,
         "saves": {"queued": 0, "problem": "", "failed": [], "results": []},

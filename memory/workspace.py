@@ -103,6 +103,14 @@ class Workspace:
             unreadable=tuple(sorted(walk.unreadable)),
         )
 
+    def is_removed(self) -> bool:
+        """Tells whether there is no root although the folder is there that it was in.
+
+        Where a disk is away, that folder is mostly away, too.
+        """
+        root = Path(os.path.realpath(self._root))
+        return root.parent.is_dir() and not os.path.lexists(root)
+
     def read(self, raw_path: str) -> SourceFile | Gone | SkippedFile:
         """Returns a file as it is now, whole and from one moment.
 

@@ -34,6 +34,8 @@ ODD_NAMES = (
 )
 MAX_FOLDERS = 3
 NUM_NAMES = 60
+CHANCE_TO_DESCEND = 0.7
+MAX_LOOKS = 8
 
 
 def operate(
@@ -106,21 +108,24 @@ class FileOperations:
         body = "".join(f"## Section {n}\n\nText of section {n}.\n\n" for n in sections)
         return f"# Note {self._number}\n\nWritten as number {self._number}.\n\n{body}"
 
-    def _folders(self) -> list[Path]:
-        found = [self._root]
-        for folder, names, _files in os.walk(self._root):
-            found += [self._root / folder / name for name in names]
-        return [folder for folder in found if not folder.is_symlink()]
-
     def _folder(self) -> Path:
-        return self._chance.choice(self._folders())
+        """Returns a folder, found on the way down from the root: listing all takes too long."""
+        folder = self._root
+        while self._chance.random() < CHANCE_TO_DESCEND and (below := _listed(folder, is_folder)):
+            folder = self._chance.choice(below)
+        return folder
 
     def _subfolder(self) -> Path:
-        return self._chance.choice(self._folders()[1:] or [self._outside / "none"])
+        below = _listed(self._root, is_folder)
+        first = self._chance.choice(below) if below else self._outside / "none"
+        deeper = _listed(first, is_folder) if self._chance.random() < CHANCE_TO_DESCEND else []
+        return self._chance.choice(deeper or [first])
 
     def _file(self) -> Path:
-        found = [path for path in self._root.rglob("*.md") if path.is_file()]
-        return self._chance.choice(sorted(found) or [self._new()])
+        for _attempt in range(MAX_LOOKS):
+            if found := _listed(self._folder(), is_note):
+                return self._chance.choice(found)
+        return self._new()
 
     def _new(self) -> Path:
         return self._folder() / f"note-{self._chance.randrange(NUM_NAMES)}.md"
@@ -216,3 +221,20 @@ class FileOperations:
         path.unlink()
         path.mkdir()
         (path / "inside.md").write_text(self._text())
+
+
+def is_folder(entry: os.DirEntry[str]) -> bool:
+    return entry.is_dir(follow_symlinks=False)
+
+
+def is_note(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith(".md") and entry.is_file()
+
+
+def _listed(folder: Path, is_wanted: Callable[[os.DirEntry[str]], bool]) -> list[Path]:
+    """Returns what a folder holds of a kind, sorted; nothing if it is gone."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(folder / entry.name for entry in entries if is_wanted(entry))
+    except OSError:
+        return []

@@ -108,6 +108,8 @@ class InlineSystem:
     keeper: Any
     chunker: Any
     watcher: Watcher
+    shell: Chunker
+    """The one behind the handle."""
     loop: asyncio.AbstractEventLoop
 
     @classmethod
@@ -119,8 +121,10 @@ class InlineSystem:
         pool: Any = Handle(EmbedderPool(info, PoolOptions(), worker))
         persister: Any = Handle(Persister(data, keeper, Debounce(30.0, 300.0)))
         options = ChunkerOptions(root, settings.memory, info)
-        chunker: Any = Handle(Chunker(options, keeper, pool, persister, build=_build))
-        return cls(model, keeper, chunker, Watcher(root, chunker), asyncio.get_running_loop())
+        shell = Chunker(options, keeper, pool, persister, build=_build)
+        chunker: Any = Handle(shell)
+        watcher, loop = Watcher(root, chunker), asyncio.get_running_loop()
+        return cls(model, keeper, chunker, watcher, shell, loop)
 
     async def stop(self) -> None:
         """Ends the watching and the indexing."""

@@ -15,6 +15,8 @@ from watchdog.observers import inotify_c
 
 from actors import observing
 from actors.observing import start_observing
+from memory.globs import Globs
+from memory.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -252,16 +254,36 @@ def overflow(watching: Observing) -> None:
     watching._observer._inotify_fd.handle_event(inotify_c.InotifyEvent(-1, mask, 0, b""))
 
 
-def test_each_overflow_is_heard_once(tmp_path: Path, ears: Ears):
-    """FAULTS 20: watchdog logs two lines for it."""
+def test_each_overflow_is_heard_once_and_calls_for_another_observer(tmp_path: Path, ears: Ears):
+    """FAULTS 20: watchdog logs two lines for it, and is deaf while it watches everything anew."""
     watching = ears.listen(tmp_path)
     assert watching is not None
+    assert watching.is_healthy()
 
     overflow(watching)
     overflow(watching)
 
     assert ears.overflows == 2
-    assert watching.is_healthy()
+    assert not watching.is_healthy()
+
+
+def test_what_is_merely_read_is_not_even_told_by_the_kernel(tmp_path: Path, ears: Ears):
+    """FAULTS 30: a scan of many folders would fill its queue, and so make itself be repeated."""
+    (tmp_path / "wiki").mkdir()
+    (tmp_path / "wiki/a.md").write_text("# A\n")
+    watching = ears.listen(tmp_path)
+    assert watching is not None
+    told: list[inotify_c.InotifyEvent] = []
+    reader = watching._observer._inotify_fd
+    handle = reader.handle_event
+    reader.handle_event = lambda event: (told.append(event), handle(event))
+
+    Workspace(tmp_path, exclude=Globs()).scan()
+    (tmp_path / "wiki/a.md").read_text()
+    (tmp_path / "last.md").touch()
+    eventually(lambda: "last.md" in ears.paths)
+
+    assert {event.name for event in told} == {b"last.md"}
 
 
 def test_nothing_is_heard_after_the_end(tmp_path: Path, ears: Ears):
@@ -310,6 +332,6 @@ def test_a_broken_listener_of_overflows_does_not_end_watchdogs_thread(tmp_path: 
 
     overflow(watching)
 
-    assert watching.is_healthy()
+    assert watching._observer._inotify_fd.is_alive()
     watching.stop()
     assert "Event loop is closed" in capsys.readouterr().err

@@ -1,13 +1,15 @@
 """Edits and queries through the real shells, in virtual time."""
 
 import asyncio
+import os
 
 import pytest
 
+from memory import absence
+from memory.absence import EMPTY_GRACE_S
 from memory.errors import ProviderUnavailable
 from memory.index_opening import open_or_create
 from memory.messages import Query
-from memory.reconcile import EMPTY_GRACE_S
 from tests.inline.conftest import FLUSH_S, INFO, RECONCILE_S, Pipe
 
 FIFTY = "# Fifty\n\nFirst paragraph.\n\n" + "\n\n".join(
@@ -192,6 +194,53 @@ async def test_a_vanished_root_is_no_mass_deletion(pipe: Pipe):
     assert await pipe.paths() == ["a.md"]
 
 
+async def test_a_root_that_stays_removed_is_forgotten_after_its_grace_and_not_before(
+    pipe: Pipe, monkeypatch
+):
+    """FAULTS 23: ``rm -rf``; no file costs an embedding when the folder comes back."""
+    for name in ("a.md", "wiki/b.md"):
+        pipe.write(name, f"# {name}\n\nText.\n")
+    await pipe.settle()
+    monkeypatch.setattr(absence, "REMOVED_GRACE_S", 3 * RECONCILE_S)
+    num_embedded = len(pipe.worker.model.texts)
+    elsewhere = pipe.root.with_name("elsewhere")
+    pipe.root.rename(elsewhere)
+    await pipe.chunker.notice.remote((), True)
+    await pipe.until(lambda: _is_missing(pipe))
+
+    await pipe.clock.advance(2 * RECONCILE_S)
+    assert await pipe.paths() == ["a.md", "wiki/b.md"]
+    await pipe.clock.advance(2 * RECONCILE_S)
+    await pipe.until(lambda: _holds(pipe, []))
+    assert await _is_missing(pipe)
+
+    elsewhere.rename(pipe.root)
+    await pipe.reconciled()
+    assert await pipe.paths() == ["a.md", "wiki/b.md"]
+    assert not await _is_missing(pipe)
+    assert len(pipe.worker.model.texts) == num_embedded
+
+
+async def test_a_root_that_is_away_with_the_folder_above_it_is_never_forgotten(
+    pipe: Pipe, monkeypatch
+):
+    """SPEC D6: a disk that is unplugged takes its mount point with it."""
+    monkeypatch.setattr(absence, "REMOVED_GRACE_S", RECONCILE_S)
+    disk = pipe.root.with_name("disk")
+    disk.mkdir()
+    pipe.root.rename(disk / "notes")
+    pipe.root.symlink_to(disk / "notes")
+    pipe.write("a.md", "# A\n\nText.\n")
+    await pipe.chunker.notice.remote((), True)
+    await pipe.until(lambda: _holds(pipe, ["a.md"]))
+    disk.rename(disk.with_name("unplugged"))
+
+    await pipe.clock.advance(4 * RECONCILE_S)
+
+    assert await _is_missing(pipe)
+    assert await pipe.paths() == ["a.md"]
+
+
 @pytest.mark.parametrize("comes_back", [True, False])
 async def test_an_empty_folder_in_the_place_of_the_root_is_believed_after_a_while(
     pipe: Pipe, comes_back: bool
@@ -216,6 +265,82 @@ async def test_an_empty_folder_in_the_place_of_the_root_is_believed_after_a_whil
     assert kept == ["a.md"]
     assert not (await pipe.chunker.status.remote()).workspace_missing
     assert await pipe.paths() == (["a.md"] if comes_back else [])
+
+
+def _change_secretly(pipe: Pipe, path: str, text: str) -> None:
+    """Writes a text of the same length, and lets time, size and inode be what they were."""
+    target = pipe.root / path
+    before = target.stat()
+    target.write_text(text)
+    os.utime(target, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = target.stat()
+    assert (after.st_mtime_ns, after.st_size, after.st_ino) == (
+        before.st_mtime_ns,
+        before.st_size,
+        before.st_ino,
+    )
+
+
+async def test_a_change_behind_an_equal_stamp_is_found_by_the_next_rereading(pipe: Pipe):
+    """FAULTS 39: ``touch -r`` while nobody watched."""
+    period_s = 5 * RECONCILE_S
+    memory = pipe.settings.memory.model_copy(update={"reread_interval": period_s})
+    pipe.settings = pipe.settings.model_copy(update={"memory": memory})
+    await pipe.restart_chunker()
+    for name in ("a.md", "b.md", "c.md"):
+        pipe.write(name, "# A\n\nOld.\n")
+    await pipe.settle()
+    await pipe.touched("a.md", "b.md", "c.md")
+    _change_secretly(pipe, "b.md", "# A\n\nNew.\n")
+
+    assert [each.path for each in pipe.differences()] == ["b.md"]
+    num_revisions = (await pipe.keeper.status.remote()).revision
+    await pipe.clock.advance(period_s)
+    await pipe.until(lambda: _finds(pipe, "new", "New."))
+
+    assert pipe.differences() == []
+    assert (await pipe.keeper.status.remote()).revision == num_revisions + 1
+
+
+async def test_a_hint_shows_a_change_behind_an_equal_stamp_at_once(pipe: Pipe):
+    """FAULTS 39: ``cp -p`` raises events like any other write."""
+    pipe.write("a.md", "# A\n\nOld.\n")
+    await pipe.settle()
+    _change_secretly(pipe, "a.md", "# A\n\nNew.\n")
+
+    await pipe.touched("a.md")
+
+    assert pipe.differences() == []
+
+
+async def test_a_second_change_within_one_coarse_second_is_found_by_the_next_comparison(
+    pipe: Pipe,
+):
+    """FAULTS 39: the file was indexed between the two, and FAT counts whole seconds."""
+    pipe.write("a.md", "# A\n\nOld.\n")
+    now_s = int(pipe.clock.time())
+    os.utime(pipe.root / "a.md", (now_s, now_s))
+    await pipe.touched("a.md")
+    _change_secretly(pipe, "a.md", "# A\n\nNew.\n")
+
+    await pipe.reconciled()
+
+    assert pipe.differences() == []
+
+
+async def test_an_idle_memory_reads_no_file(pipe: Pipe):
+    """FAULTS 30: five minutes of comparisons look at names and stamps alone."""
+    pipe.write("a.md", "# A\n\nText.\n")
+    await pipe.settle()
+    before = (await pipe.chunker.status.remote()).num_reconciles
+    reads: list[str] = []
+    pipe.chunker.shell._workspace.read = reads.append
+
+    for _minute in range(5):
+        await pipe.reconciled()
+
+    assert (await pipe.chunker.status.remote()).num_reconciles == before + 5
+    assert reads == []
 
 
 async def test_a_restarted_keeper_is_filled_again(pipe: Pipe):

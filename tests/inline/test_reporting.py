@@ -76,7 +76,7 @@ class System:
         )
     )
     watcher: InlineHandle = field(
-        default_factory=lambda: InlineHandle(Reporting(WatcherStatus(5, "events", 0.0, 0, 0, 0)))
+        default_factory=lambda: InlineHandle(Reporting(WatcherStatus(5, "events", 0.0, 9, 2, 1)))
     )
     emitter: InlineHandle = field(default_factory=lambda: InlineHandle(Reporting(EMITTER)))
     provider: InlineHandle = field(
@@ -111,6 +111,7 @@ async def test_every_actor_contributes_its_part(system: System):
     assert (status["embedded_inputs"], status["tokens"]) == (10, 100)
     assert (status["generation"], status["snapshot_age_s"]) == (7, 5.0)
     assert (status["last_reconcile_age_s"], status["last_event_age_s"]) == (7.0, None)
+    assert status["watching"] == {"mode": "events", "overflows": 2, "restarts": 1}
     assert status["failed"][0]["retry_at"] == 1_000_050.0
     assert status["skipped"] == [{"path": "b.md", "reason": "binary"}]
     assert [actor["name"] for actor in status["actors"]] == ["IndexKeeper", "EmbedderPool"]

@@ -205,6 +205,14 @@ async def test_a_root_that_is_deleted_and_made_again_is_watched_again(watched: W
     assert (await watched.watcher.status()).num_restarts == 1
 
 
+async def test_a_root_that_is_moved_away_is_told_at_once(watched: Watched):
+    """FAULTS 23: the kernel tells nothing of it, and there is nothing to observe any more."""
+    watched.root.rename(watched.root.with_name("elsewhere"))
+
+    await eventually(lambda: watched.chunker.rescans > 0)
+    assert (await watched.watcher.status()).mode == "waiting"
+
+
 async def test_a_dead_thread_of_watchdog_is_replaced(watched: Watched):
     """FAULTS 22."""
     dead = watched.watcher._observing
@@ -259,6 +267,26 @@ async def test_lost_events_ask_for_a_rescan(watched: Watched):
 
     await eventually(lambda: watched.chunker.rescans > 0)
     assert (await watched.watcher.status()).num_overflows == 1
+
+
+async def test_after_lost_events_a_rescan_follows_once_everything_is_watched_anew(
+    watched: Watched, monkeypatch
+):
+    """FAULTS 20: a rescan that came while watchdog was deaf may have missed what changed then."""
+
+    def started(*arguments: Any) -> observing.Observing | None:
+        fresh = start_observing(*arguments)
+        watched.chunker.forget()
+        return fresh
+
+    monkeypatch.setattr(watcher_module, "start_observing", started)
+    logging.getLogger("watchdog.observers.inotify_c").warning(
+        "Inotify queue overflowed; filesystem events were lost"
+    )
+
+    await eventually(lambda: watched.watcher._num_starts > 1)
+    await eventually(lambda: watched.chunker.rescans > 0)
+    await is_quiet(watched)
 
 
 async def test_too_many_hints_become_one_rescan(watched: Watched):

@@ -109,6 +109,7 @@ def test_a_blank_status_knows_nothing_and_is_not_shared():
         "journal_bytes",
         "threshold",
         "disk_error",
+        "watching",
         "last_event_age_s",
         "last_reconcile_age_s",
         "saves",

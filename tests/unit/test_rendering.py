@@ -248,6 +248,18 @@ def test_a_status_tells_what_the_disk_holds():
     assert "on disk" not in status_markdown(blank_status("starting"))
 
 
+def test_status_tells_how_often_the_kernel_lost_events():
+    """FAULTS 20."""
+    status = blank_status("ready")
+    assert "watching" not in status_markdown(status)
+
+    status["watching"]["overflows"] = 1
+    line = "- watching: the kernel lost events once; each time all files were compared\n"
+    assert line in status_markdown(status)
+    status["watching"]["overflows"] = 1_200
+    assert "lost events 1,200 times;" in status_markdown(status)
+
+
 def test_status_says_whether_scores_are_calibrated():
     ready = blank_status("ready")
 

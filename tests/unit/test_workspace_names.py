@@ -34,6 +34,19 @@ def test_odd_names_are_indexed_or_skipped_with_a_reason(root):
         "\u202e.md",
         "'q\".md",
         "é.md",
+        " leading.md",
+        "trailing .md",
+        "tab\there.md",
+        "back\\slash.md",
+        "<b>.md",
+        "</memories>.md",
+        "$(id).md",
+        "*.md",
+        "?.md",
+        "日本語.md",
+        "👩‍👩‍👧.md",
+        "a\u200bb.md",
+        "\x1b[31m.md",
     ]
     for name in names:
         write(root, name)
