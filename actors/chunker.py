@@ -27,7 +27,7 @@ from memory.errors import WorkspaceMissing
 from memory.globs import Globs
 from memory.path_queue import Lane, PathQueue
 from memory.paths import key
-from memory.reconcile import changes
+from memory.reconcile import by_urgency
 from memory.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -208,8 +208,9 @@ class Chunker:
         if is_first:
             await self._recall_refused()
         self._remarks.scanned(scan)
-        for event in changes(scan, known):
-            self._queue.put(key(event.raw_path), event.raw_path, lane=Lane.SCAN)
+        for lane, events in zip((Lane.SCAN, Lane.ANEW), by_urgency(scan, known), strict=True):
+            for event in events:
+                self._queue.put(key(event.raw_path), event.raw_path, lane=lane)
         if is_first:
             self._num_initial = self._queue.pending
         self._compared_epoch = epoch

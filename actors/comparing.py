@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from actors.index_keeper import IndexKeeper
     from memory.clock import Clock
-    from memory.messages import FileSummary, Scan
+    from memory.messages import Scan
+    from memory.reconcile import KnownFiles
     from memory.workspace import Workspace
 
 logger = logging.getLogger(__name__)
@@ -43,8 +44,8 @@ class Comparison:
         self.last_at = 0.0
         """Unix time of the last one, seconds; 0 if there was none."""
 
-    async def look(self) -> tuple[Scan, tuple[FileSummary, ...]] | None:
-        """Returns what is on disk and what the index knows; None if the workspace is missing."""
+    async def look(self) -> tuple[Scan, KnownFiles] | None:
+        """Returns what is on disk and what the indexes know; None if the workspace is missing."""
         try:
             scan = await asyncio.to_thread(self._workspace.scan)
         except WorkspaceMissing:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memory.messages import FileEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from memory.messages import FileStamp, FileSummary, Scan
 
 EMPTY_GRACE_S = 600.0
 """How long a workspace without a single file counts as one that is not there."""
 _COARSE_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFiles:
+    """What is known of every file while perhaps one index answers and another one is built."""
+
+    newest: tuple[FileSummary, ...]
+    """By the index that takes the changes."""
+    old: tuple[FileSummary, ...] = ()
+    """By the one that answers until then; empty if there is none."""
 
 
 class Emptiness:
@@ -26,19 +37,42 @@ class Emptiness:
     def __init__(self) -> None:
         self._since_s: float | None = None
 
-    def is_doubtful(self, scan: Scan, known: Sequence[FileSummary], now_s: float) -> bool:
+    def is_doubtful(self, scan: Scan, known: KnownFiles, now_s: float) -> bool:
         """Tells whether a scan shows nothing of what was known, and has done so only for a while.
 
         Args:
             scan: What is on disk.
-            known: What the index knows.
+            known: What the indexes know.
             now_s: Monotonic time, seconds.
         """
-        if scan.files or scan.skipped or not known:
+        if scan.files or scan.skipped or not (known.newest or known.old):
             self._since_s = None
             return False
         self._since_s = now_s if self._since_s is None else self._since_s
         return now_s - self._since_s < EMPTY_GRACE_S
+
+
+def by_urgency(
+    scan: Scan, known: KnownFiles
+) -> tuple[tuple[FileEvent, ...], tuple[FileEvent, ...]]:
+    """Returns a hint for every path of which there is something to do, see ``changes``.
+
+    Args:
+        scan: What is on disk.
+        known: What the indexes know.
+
+    Returns:
+        Those that answers do not show as they are, and those that only an index lacks which is
+        being built. A file that this one holds as it is stays away: what the other one shows of it
+        until then cannot be helped.
+    """
+    behind = changes(scan, known.newest)
+    if not known.old:
+        return behind, ()
+    held = {stamp.raw_path for stamp in scan.files} - {event.raw_path for event in behind}
+    missed = tuple(event for event in changes(scan, known.old) if event.raw_path not in held)
+    urgent = frozenset(missed)
+    return missed, tuple(event for event in behind if event not in urgent)
 
 
 def changes(
