@@ -179,6 +179,8 @@ def _hit_lines(hit: HitPayload, *, explain: bool) -> Iterator[str]:
 def _status_lines(status: StatusPayload) -> Iterator[str]:
     yield f"memory: {status['state']}"
     yield ""
+    for line in status["config_error"].splitlines():
+        yield f"- configuration cannot be used: {sanitize_cell(line)}"
     yield f"- {counted(status['files'], 'file')}, {counted(status['chunks'], 'chunk')} indexed"
     embedding = status["embedding"]
     if embedding["model"]:

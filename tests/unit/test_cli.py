@@ -282,6 +282,32 @@ def test_without_a_daemon_the_status_is_stopped(capsys):
     assert json.loads(capsys.readouterr().out) == blank_status("stopped")
 
 
+@pytest.mark.parametrize("text", ["memory: {embeddings: 7}\n", "memory: [\n", "\x00"])
+def test_a_configuration_that_cannot_be_read_is_said_and_the_rest_is_shown(home, capsys, text):
+    (home / "config.yml").write_text(text)
+
+    assert main(["status", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert main(["status"]) == 0
+    shown = capsys.readouterr().out
+
+    assert answer["state"] == "disabled"
+    assert "config.yml" in answer["config_error"]
+    assert "- configuration cannot be used: " in shown
+    assert "indexed" in shown
+
+
+def test_a_configuration_that_became_wrong_is_said_beside_a_running_daemon(home, daemon, capsys):
+    (home / "config.yml").write_text("memory: {embeddings: 7}\n")
+    daemon.will_answer(blank_status("ready"))
+
+    assert main(["status", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+
+    assert answer["state"] == "ready"
+    assert "config.yml:1" in answer["config_error"]
+
+
 def test_a_pending_configuration_shows_as_disabled(home, capsys):
     (home / "config.yml").write_text("memory:\n")
 
