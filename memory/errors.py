@@ -225,6 +225,10 @@ class DaemonError(MemoryPluginError):
     """The running daemon broke off, or refused the request."""
 
 
+class AnswerTooLarge(DaemonError):
+    """The daemon's answer does not fit a message; what it is made of is on disk, too."""
+
+
 class DaemonNotRunning(DaemonError):
     """No daemon listens for this data folder."""
 

@@ -15,7 +15,9 @@ from memory.data_lock import data_lock
 from memory.errors import DaemonError
 from memory.outbox import OUTBOX_NAME, Outbox, SkillEvent
 from memory.status_payloads import blank_status
+from tests.doubles import HashEmbedder
 from tests.unit.fake_daemon import fake_daemon
+from tests.unit.successions import indexed
 
 HIT = {
     "path": "wiki/a.md",
@@ -260,6 +262,24 @@ def test_a_listing_says_where_it_comes_from(daemon, capsys):
 
     assert main(["list"]) == 0
     assert capsys.readouterr().out.startswith("1 file \u2014 source: daemon\n")
+
+
+@pytest.mark.parametrize(
+    ("argv", "found"),
+    [
+        (["show", "a.md", "--json"], lambda answer: answer["path"] == "a.md"),
+        (["list", "--json"], lambda answer: answer[0]["path"] == "a.md"),
+    ],
+)
+def test_what_is_too_large_for_the_socket_is_read_from_disk(
+    home, daemon, monkeypatch, capsys, argv, found
+):
+    indexed(home / "data" / "memory", HashEmbedder(8))
+    monkeypatch.setattr("memory.daemon_client.MAX_ANSWER_BYTES", 100)
+    daemon.will_answer("x" * 200)
+
+    assert main(argv) == 0
+    assert found(json.loads(capsys.readouterr().out))
 
 
 def test_a_refusal_of_the_daemon_is_one_line_and_exit_code_1(daemon, capsys):
