@@ -26,6 +26,7 @@
     │  ├─ StaleUpdate              plan again
     │  └─ LockHeld                 another daemon owns the data folder
     ├─ DaemonError                 the running daemon broke off or refused
+    │  ├─ AnswerTooLarge           read the disk instead
     │  └─ DaemonNotRunning         nobody listens for this data folder
     ├─ EvaluationError             nothing can be measured
     └─ WorkspaceError              the workspace folder cannot be used
