@@ -3,39 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import random
-from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar, final
 
 import ray
 
+from actors.activity import ActivityLog
 from actors.applying import Applier
 from actors.building import ray_tasks
-from actors.indexing import FileIndexer, Indexed
+from actors.comparing import Comparison
+from actors.failing import Failing
+from actors.indexing import FileIndexer
 from actors.loops import call, run_forever, spawn
 from actors.ray_config import BuilderOptions
-from actors.statuses import ChunkerStatus, FileIndexed
+from actors.remarks import Remarks
+from actors.statuses import ChunkerStatus
 from actors.succeeding import TakeOver
-from memory.absence import Absence
 from memory.chunk_limits import chunk_limits
 from memory.clock import SystemClock
-from memory.errors import (
-    EmbeddingError,
-    ProviderAwaited,
-    ProviderUnavailable,
-    TextsUnanswered,
-    WorkspaceMissing,
-)
+from memory.errors import WorkspaceMissing
 from memory.globs import Globs
-from memory.messages import Scan
-from memory.path_queue import Fault, Lane, PathQueue
+from memory.path_queue import Lane, PathQueue
 from memory.paths import key
-from memory.reconcile import changes
+from memory.reconcile import by_urgency
 from memory.rereading import Rereading
-from memory.workspace import FileUnsettled, Workspace
+from memory.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -46,15 +40,14 @@ if TYPE_CHECKING:
     from actors.building import Build
     from actors.embedder_pool import EmbedderPool
     from actors.index_keeper import IndexKeeper
-    from actors.indexing import Refused
+    from actors.indexing import Indexed, Refused
     from actors.persister import Persister
+    from actors.statuses import FileIndexed
     from memory.clock import Clock
     from memory.config import MemorySettings
-    from memory.messages import FileEvent, FileUpdate, SkippedFile
+    from memory.messages import FileEvent
     from memory.path_queue import Work
     from memory.providers.base import ModelInfo
-
-logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -63,7 +56,6 @@ MAX_FILES_IN_FLIGHT = 8
 MAX_FILES_AT_ONCE = 256
 """Those, and the ones that only wait for the keeper."""
 EPOCH_POLL_S = 1.0
-ACTIVITY_LINES = 1_000
 CALL_DEADLINE_S = 60.0
 
 
@@ -122,23 +114,21 @@ class Chunker:
             self._applier,
             self._clock,
         )
-        self._take_over = TakeOver(keeper, persister, self._clock)
         chance = random.Random()  # noqa: S311 - jitter, not a secret
+        rereading = Rereading(settings.reread_interval, chance)
+        self._comparison = Comparison(self._workspace, keeper, rereading, self._clock)
+        self._take_over = TakeOver(keeper, persister, self._clock)
         self._queue = PathQueue(chance)
-        self._rereading = Rereading(settings.reread_interval, chance)
+        self._failing = Failing(self._queue, self._clock)
         self._work_arrived = asyncio.Event()
         self._rescan_wanted = asyncio.Event()
         self._slots = asyncio.Semaphore(MAX_FILES_IN_FLIGHT)
         self._keeper_epoch = self._compared_epoch = ""
         self._next_reconcile = 0.0
-        self._last_reconcile_at, self._num_reconciles, self._num_initial = 0.0, 0, 0
-        self._workspace_missing = self._root_gone = self._ready = False
-        self._absence = Absence()
-        self._refused: dict[str, SkippedFile] = {}
-        self._skipped_by_scan: tuple[SkippedFile, ...] = ()
-        self._activity: deque[FileIndexed] = deque(maxlen=ACTIVITY_LINES)
-        self._num_activities = 0
-        self._embed_failure = ""
+        self._num_initial = 0
+        self._ready = False
+        self._remarks = Remarks()
+        self._activity = ActivityLog()
         self._tasks = (
             spawn("Chunker.reconcile", run_forever(self._reconcile_when_due, clock=self._clock)),
             *(
@@ -171,24 +161,23 @@ class Chunker:
     @ray.method
     async def status(self) -> ChunkerStatus:
         """Returns the progress and the failures."""
-        skipped = {file.path: file for file in (*self._skipped_by_scan, *self._refused.values())}
         return ChunkerStatus(
             pid=os.getpid(),
-            workspace_missing=self._workspace_missing,
+            workspace_missing=self._comparison.is_missing,
             ready=self._ready,
             num_pending=self._queue.pending,
             num_held_up=self._queue.num_held_up,
             num_initial=self._num_initial,
             failed=self._queue.failures(now=self._clock.monotonic(), unix_now=self._clock.time()),
-            skipped=tuple(skipped[path] for path in sorted(skipped)),
-            last_reconcile_at=self._last_reconcile_at,
-            num_reconciles=self._num_reconciles,
+            skipped=self._remarks.all(),
+            last_reconcile_at=self._comparison.last_at,
+            num_reconciles=self._comparison.num_done,
         )
 
     @ray.method
     async def activity(self, after: int) -> tuple[FileIndexed, ...]:
         """Returns the newest entries of the activity log with a number above ``after``."""
-        return tuple(entry for entry in self._activity if entry.number > after)
+        return self._activity.after(after)
 
     @ray.method
     async def ping(self) -> int:
@@ -214,65 +203,39 @@ class Chunker:
 
     async def _reconcile(self) -> None:
         """Puts every path whose file and record differ into the queue (SPEC D6)."""
-        scan, is_removed = await asyncio.to_thread(self._look)
         epoch = self._keeper_epoch
-        known = await call(
-            self._keeper.files_to_compare.remote,
-            clock=self._clock,
-            deadline_s=CALL_DEADLINE_S,
-        )
-        now_s = self._clock.monotonic()
-        doubt = self._absence.doubt(scan, known, now_s, is_removed=is_removed)
-        self._root_gone = scan is None and not doubt
-        if doubt:
-            self._miss_workspace(doubt)
+        if (seen := await self._comparison.look()) is None:
             return
-        if self._root_gone and known:
-            logger.warning("workspace removed for good; the index forgets %d files", len(known))
-        self._workspace_missing = self._root_gone
-        scan = scan or Scan((), ())
-        if not self._num_reconciles:
+        is_first = not self._comparison.num_done
+        if is_first:
             await self._recall_refused()
-        self._skipped_by_scan = scan.skipped
-        present = {stamp.path for stamp in scan.files}
-        self._refused = {path: file for path, file in self._refused.items() if path in present}
-        reread = self._rereading.due([stamp.path for stamp in scan.files], now_s)
-        for event in changes(scan, known, reread=reread):
-            self._queue.put(key(event.raw_path), event.raw_path, lane=Lane.SCAN)
-        if not self._num_reconciles:
+        self._remarks.scanned(seen.scan)
+        missed, rest = by_urgency(seen.scan, seen.known, reread=seen.reread)
+        for lane, events in ((Lane.SCAN, missed), (Lane.ANEW, rest)):
+            for event in events:
+                self._queue.put(key(event.raw_path), event.raw_path, lane=lane)
+        if is_first:
             self._num_initial = self._queue.pending
-        self._num_reconciles += 1
         self._compared_epoch = epoch
-        self._last_reconcile_at = self._clock.time()
+        self._comparison.done()
         self._work_arrived.set()
         self._note_drained()
-
-    def _look(self) -> tuple[Scan | None, bool]:
-        """Returns what is on disk, None without a root, and whether that was removed."""
-        try:
-            return self._workspace.scan(), False
-        except WorkspaceMissing:
-            return None, self._workspace.is_removed()
-
-    def _miss_workspace(self, how: str) -> None:
-        if not self._workspace_missing:
-            logger.warning("workspace %s; the index keeps what it has", how)
-        self._workspace_missing = True
 
     async def _recall_refused(self) -> None:
         """Learns from the index which files have sections that the provider refuses."""
         files = await call(
             self._keeper.words_only.remote, clock=self._clock, deadline_s=CALL_DEADLINE_S
         )
-        for file in files:
-            self._refused.setdefault(file.path, self._indexer.recall(file))
+        self._remarks.recall(map(self._indexer.recall, files))
 
     async def _work(self) -> None:
         async with self._slots:
             now = self._clock.monotonic()
             work = self._queue.take(now)
             if work is not None:
-                step = self._indexer.prepare(work.path, work.raw_path, is_root_gone=self._root_gone)
+                step = self._indexer.prepare(
+                    work.path, work.raw_path, is_root_gone=self._comparison.is_root_gone
+                )
                 prepared = await self._attempt(work, step)
                 # Texts that were embedded show that the provider works.
                 if prepared and prepared.claimed and self._queue.outage_is_over():
@@ -283,7 +246,7 @@ class Chunker:
             return
         if prepared is not None:
             outcome = await self._attempt(work, self._indexer.apply(prepared))
-            self._note_read(prepared.update)
+            self._comparison.note_read(prepared.update)
             if outcome is not None:
                 try:
                     await self._report(work.path, outcome)
@@ -292,81 +255,23 @@ class Chunker:
                     self._queue.done(work.path)
         self._note_drained()
 
-    def _note_read(self, update: FileUpdate) -> None:
-        if update.parsed is not None:
-            self._rereading.note(
-                update.path,
-                update.parsed.mtime_ns,
-                now_s=self._clock.monotonic(),
-                unix_now=self._clock.time(),
-            )
-
     async def _attempt(self, work: Work, step: Awaitable[T]) -> T | None:
         """Returns what a step gives; None if it failed, which is noted."""
         try:
             return await step
         except WorkspaceMissing:
-            self._workspace_missing = True
+            self._comparison.is_missing = True
             self._queue.done(work.path)
             self._rescan_wanted.set()  # a scan finds the change once the root is back
-        except FileUnsettled as error:
-            self._fail(work, stage="read", reason=error.reason)
-        except ProviderUnavailable as error:
-            wait_s, fault = error.retry_after_s or 0.0, _fault(error)
-            self._fail(work, stage="embed", reason=str(error), retry_after_s=wait_s, fault=fault)
-        except EmbeddingError as error:
-            self._fail(work, stage="embed", reason=str(error))
-        except Exception as error:
-            # One odd file must not take the others down with it: it fails and is tried again.
-            logger.exception("%s: unexpected error", work.path)
-            self._fail(work, stage="apply", reason=type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - one odd file must not stop the others
+            self._failing.failed(work, error)
+            self._work_arrived.set()
         return None
 
-    def _fail(
-        self,
-        work: Work,
-        *,
-        stage: str,
-        reason: str,
-        retry_after_s: float = 0.0,
-        fault: Fault = Fault.OWN,
-    ) -> None:
-        # While the provider is away, every file fails for the same reason, which is said once.
-        is_news = stage != "embed" or reason != self._embed_failure
-        level = logging.WARNING if is_news and fault is not Fault.UNTRIED else logging.DEBUG
-        logger.log(level, "%s: %s failed: %s", work.path, stage, reason)
-        if stage == "embed" and fault is not Fault.UNTRIED:
-            self._embed_failure = reason
-        self._queue.failed(
-            work.path,
-            stage=stage,
-            reason=reason,
-            now=self._clock.monotonic(),
-            retry_after_s=retry_after_s,
-            fault=fault,
-        )
-        self._work_arrived.set()
-
     async def _report(self, path: str, outcome: Indexed | Refused) -> None:
-        self._refused.pop(path, None)
-        self._embed_failure = ""
-        if outcome.skipped is not None:
-            self._refused[path] = outcome.skipped
-        result = outcome.result
-        if result.num_added or result.num_removed:
-            self._num_activities += 1
-            num_embedded = outcome.num_embedded if isinstance(outcome, Indexed) else 0
-            self._activity.append(
-                FileIndexed(
-                    number=self._num_activities,
-                    path=path,
-                    num_embedded=num_embedded,
-                    num_reused=max(0, result.num_added - num_embedded),
-                    num_kept=result.num_kept,
-                    num_removed=result.num_removed,
-                    removed=not isinstance(outcome, Indexed) or outcome.removed,
-                )
-            )
+        self._remarks.read(path, outcome.skipped)
+        self._failing.worked()
+        self._activity.add(path, outcome)
         await call(
             self._persister.mark_dirty.remote,
             clock=self._clock,
@@ -374,15 +279,5 @@ class Chunker:
         )
 
     def _note_drained(self) -> None:
-        if self._num_reconciles and self._queue.drained:
+        if self._comparison.num_done and self._queue.drained:
             self._ready = True
-
-
-def _fault(error: ProviderUnavailable) -> Fault:
-    match error:
-        case ProviderAwaited():
-            return Fault.UNTRIED
-        case TextsUnanswered():
-            return Fault.OWN
-        case _:
-            return Fault.OUTAGE

@@ -24,13 +24,12 @@ from memory.embedding_config import configured_model, disabled_reason
 from memory.errors import ConfigError, MemoryPluginError, PackagingError
 from memory.locations import Locations
 from memory.recovery import check_readable
-from memory.supervision import UNUSABLE
+from memory.supervision import INTERRUPTED, UNUSABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 PRIVATE_UMASK = 0o077
-INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with _hosted() if options.hosted else contextlib.nullcontext() as config:
             code = _run(locations, config, options)
-            return code if options.hosted else min(code, 1)
+            return code if options.hosted or code == INTERRUPTED else min(code, 1)
     except (ConfigError, PackagingError) as error:
         _complain(str(error))
         return UNUSABLE if options.hosted else 1

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         WordsOnly,
     )
     from memory.providers.base import ModelInfo
+    from memory.reconcile import KnownFiles
     from memory.storage import StorageStatus
 
 
@@ -141,8 +142,8 @@ class IndexKeeper:
         return self._indexes.answering.files()
 
     @ray.method
-    def files_to_compare(self) -> tuple[FileSummary, ...]:
-        """Returns what is known of every file, for a comparison with the disk."""
+    def files_to_compare(self) -> KnownFiles:
+        """Returns what each index knows of every file, for a comparison with the disk."""
         return self._indexes.files_to_compare()
 
     @ray.method

@@ -21,6 +21,7 @@ from memory.errors import StaleUpdate, WorkspaceMissing
 from memory.markdown import parse_file
 from memory.messages import FileUpdate, SkippedFile
 from memory.recent import Recent
+from memory.wording import counted
 from memory.workspace import Gone, SourceFile
 
 if TYPE_CHECKING:
@@ -112,6 +113,8 @@ class FileIndexer:
         for name in file.hashes:
             if self._refusals.get(name) is None:
                 self._refusals.put(name, REFUSED_BEFORE)
+        if not file.hashes:
+            return _not_utf8(file.path, file.num_replaced_bytes)
         return _words_only(file.path, len(file.hashes), file.num_chunks, REFUSED_BEFORE)
 
     async def prepare(self, path: str, raw_path: str, *, is_root_gone: bool = False) -> Prepared:
@@ -177,14 +180,15 @@ class FileIndexer:
         vectors, claimed = await self._claims.embed(delta.missing, self._embed)
         hashes = tuple(chunk.content_hash for chunk in delta.missing)
         update = FileUpdate(parsed.path, parsed, hashes, vectors)
-        return Prepared(update, delta.is_new, claimed, self._without_vector(parsed))
+        return Prepared(update, delta.is_new, claimed, self._remark(parsed))
 
-    def _without_vector(self, parsed: ParsedFile) -> SkippedFile | None:
-        """Returns what is to be said of sections that the provider refuses; None if none is."""
+    def _remark(self, parsed: ParsedFile) -> SkippedFile | None:
+        """Returns what is to be said of a file that is not indexed as others; None if it is."""
         reasons = [self._refusals.get(chunk.content_hash) for chunk in parsed.chunks]
         refused = [reason for reason in reasons if reason is not None]
         if not refused:
-            return None
+            replaced = parsed.num_replaced_bytes
+            return _not_utf8(parsed.path, replaced) if replaced else None
         return _words_only(parsed.path, len(refused), len(reasons), refused[0])
 
     async def _embed(self, chunks: Sequence[Chunk]) -> NDArray[np.float32]:
@@ -212,6 +216,11 @@ class FileIndexer:
                 deadline_s=KEEPER_DEADLINE_S,
             )
         return block
+
+
+def _not_utf8(path: str, num_replaced: int) -> SkippedFile:
+    found = counted(num_replaced, "place")
+    return SkippedFile(path, f"indexed, but not UTF-8 in {found}, where U+FFFD stands now")
 
 
 def _words_only(path: str, num_refused: int, num_chunks: int, reason: str) -> SkippedFile:

@@ -33,7 +33,8 @@ async def begin(system: MemorySystem, clock: Clock) -> RebuildBegunPayload:
     except OSError as error:
         raise DaemonError(f"nothing was begun: {error.strerror or error}") from error
     status = await call(system.keeper.status.remote, clock=clock, deadline_s=CALL_DEADLINE_S)
-    return {"begun": begun, "rebuild": (status.building or status).rebuild}
+    resumed = status.building is not None and not begun
+    return {"begun": begun, "resumed": resumed, "rebuild": (status.building or status).rebuild}
 
 
 async def is_complete(system: MemorySystem, rebuild: int, clock: Clock) -> bool:

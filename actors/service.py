@@ -30,7 +30,7 @@ from memory.clock import SystemClock
 from memory.embedding_config import configured_model
 from memory.errors import BadEmbedding, ConfigError, EmbeddingError, ProviderUnavailable
 from memory.rebuild_progress import GO_ON, rebuilt
-from memory.supervision import UNUSABLE
+from memory.supervision import INTERRUPTED, UNUSABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -130,7 +130,7 @@ class Service:
         self._clock = clock or SystemClock()
         self._started_at = self._clock.time()
         self._stopping = asyncio.Event()
-        self._exit_code = 0
+        self._exit_code, self._is_interrupted = 0, False
         self.has_ray = True
         """Whether the Ray that it was started on still works."""
         self.rebuilt: RebuildPayload | None = None
@@ -181,7 +181,7 @@ class Service:
                 await self._control.stop()
         if rebuilds and self.rebuilt is None and not self._exit_code:
             self._console.say(f"the rebuild is not complete yet; {GO_ON}")
-            self._exit_code = 1
+            self._exit_code = INTERRUPTED if self._is_interrupted else 1
         return self._exit_code
 
     def _lose_ray(self, name: str) -> None:
@@ -196,8 +196,12 @@ class Service:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-                loop.add_signal_handler(number, self._stopping.set)
+                loop.add_signal_handler(number, self._end, number)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
+
+    def _end(self, number: int) -> None:
+        self._is_interrupted = number == signal.SIGINT
+        self._stopping.set()
 
     async def _confirm_model(self) -> None:
         while not await self._is_model_settled():

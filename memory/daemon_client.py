@@ -13,7 +13,7 @@ import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from memory.errors import DaemonError, DaemonNotRunning
+from memory.errors import AnswerTooLarge, DaemonError, DaemonNotRunning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +46,7 @@ def request(data_dir: Path, command: str, timeout_s: float, **args: object) -> A
 
     Raises:
         DaemonNotRunning: nobody listens for this data folder.
+        AnswerTooLarge: the answer is larger than ``MAX_ANSWER_BYTES``.
         DaemonError: the daemon did not answer in time, broke off, or refused.
     """
     address = running(data_dir)
@@ -121,7 +122,7 @@ def _receive_line(connection: socket.socket) -> bytes:
             raise DaemonError("the daemon closed the connection in the middle of its answer")
         received += piece
         if len(received) > MAX_ANSWER_BYTES:
-            raise DaemonError(f"the daemon's answer is larger than {MAX_ANSWER_BYTES:,} bytes")
+            raise AnswerTooLarge(f"the daemon's answer is larger than {MAX_ANSWER_BYTES:,} bytes")
     return bytes(received)
 
 

@@ -27,6 +27,7 @@
     │  ├─ StaleUpdate              plan again
     │  └─ LockHeld                 another daemon owns the data folder
     ├─ DaemonError                 the running daemon broke off or refused
+    │  ├─ AnswerTooLarge           read the disk instead
     │  └─ DaemonNotRunning         nobody listens for this data folder
     ├─ EvaluationError             nothing can be measured
     └─ WorkspaceError              the workspace folder cannot be used
@@ -228,6 +229,10 @@ class LockHeld(StoreError):
 
 class DaemonError(MemoryPluginError):
     """The running daemon broke off, or refused the request."""
+
+
+class AnswerTooLarge(DaemonError):
+    """The daemon's answer does not fit a message; what it is made of is on disk, too."""
 
 
 class DaemonNotRunning(DaemonError):

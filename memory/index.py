@@ -279,15 +279,18 @@ class MemoryIndex:
         )
 
     def words_only(self) -> tuple[WordsOnly, ...]:
-        """Returns the files that have chunks without a vector, sorted by path."""
+        """Returns the files with chunks without a vector or with replaced bytes, sorted by path."""
         zero = self._state.vectors.zero_rows()
         found = []
-        for file in self._state.table.files() if zero else ():
-            if not zero.isdisjoint(file.rows):
-                chunks = file.packed.all_chunks()
-                pairs = zip(chunks, file.rows, strict=True)
-                hashes = tuple(chunk.content_hash for chunk, row in pairs if row in zero)
-                found.append(WordsOnly(file.path, hashes, len(chunks)))
+        for file in self._state.table.files():
+            hashes = tuple(
+                file.packed.hash_of(position).hex()
+                for position, row in enumerate(() if zero.isdisjoint(file.rows) else file.rows)
+                if row in zero
+            )
+            num_replaced = file.packed.num_replaced_bytes
+            if hashes or num_replaced:
+                found.append(WordsOnly(file.path, hashes, len(file.rows), num_replaced))
         return tuple(found)
 
     def status(self) -> IndexStatus:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -120,6 +121,8 @@ class Recompute:
     open_embedder: Callable[[ModelInfo], Embedder]
     may_send: Callable[[Estimate, str], bool]
     """Whether so many texts may be sent to a provider."""
+    show: Callable[[int, int], None]
+    """Is given how many texts are embedded, and of how many."""
 
 
 @contextmanager
@@ -218,6 +221,7 @@ class _Check:
         self._estimate = Estimate(self._limits)
         self._report = Report()
         self._num_recomputed: int | None = None
+        self._num_embedded = 0
 
     def compare(self, *, counted: bool) -> None:
         """Compares the index with the files, with what is saved of it and with the configuration.
@@ -272,12 +276,20 @@ class _Check:
         if not is_local and not how.may_send(self._estimate, self._model.provider):
             return False
         recomputing = Recomputing(
-            self._workspace, self._limits, how.open_embedder(self._model), is_exact=is_local
+            self._workspace,
+            self._limits,
+            how.open_embedder(self._model),
+            is_exact=is_local,
+            on_embedded=partial(self._embedded, how.show),
         )
         found = recomputing.differences(self._subject.index, self._report.equal)
         self._report.differences += found
         self._num_recomputed = self._estimate.num_texts
         return True
+
+    def _embedded(self, show: Callable[[int, int], None], num_texts: int) -> None:
+        self._num_embedded += num_texts
+        show(self._num_embedded, self._estimate.num_texts)
 
     def payload(self) -> CheckPayload:
         """Returns what was found."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from memory.errors import DimensionMismatch, StaleUpdate
 from memory.identity import differences
 from memory.messages import FileUpdate
+from memory.reconcile import KnownFiles
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from memory.index_opening import Kept
     from memory.messages import FileSummary, IndexStatus, Query, SearchResult
     from memory.storage import StorageStatus
-
-_NEVER = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +74,10 @@ class IndexPair:
         degraded = f"{self._progress(self.old)}; {trouble}"
         return self.old.index.search(query, vector, degraded=degraded)
 
-    def files_to_compare(self) -> tuple[FileSummary, ...]:
-        """Returns every known file; see ``Succession.files_to_compare``."""
-        files = self.newest.index.files()
-        if self.old is None:
-            return files
-        known = {file.path for file in files}
-        rest = (file for file in self.old.index.files() if file.path not in known)
-        return files + tuple(replace(file, mtime_ns=_NEVER) for file in rest)
+    def files_to_compare(self) -> KnownFiles:
+        """Returns what each index knows of every file, for a comparison with the disk."""
+        old = () if self.old is None else self.old.index.files()
+        return KnownFiles(self.newest.index.files(), old)
 
     def follow(self, update: FileUpdate, summary: FileSummary | None) -> None:
         """Makes a change in the old index, too, unless that needs a vector that is not there.

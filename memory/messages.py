@@ -47,7 +47,7 @@ class FileStamp:
 
 @dataclass(frozen=True, slots=True)
 class SkippedFile:
-    """A file of the workspace that is not indexed, or not with all its vectors, and why."""
+    """A file of the workspace that is not indexed, or not as it is, and why."""
 
     path: str
     """Printable path: undecodable bytes are shown as replacement characters."""
@@ -163,13 +163,15 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class WordsOnly:
-    """A file of the index with chunks that have no vector, since the provider refused them."""
+    """A file that the index does not hold as others: chunks without a vector, or replaced bytes."""
 
     path: str
     hashes: tuple[str, ...]
-    """Content hashes of those chunks, one each."""
+    """Content hashes of chunks without a vector, since the provider refused them, one each."""
     num_chunks: int
     """Of the whole file."""
+    num_replaced_bytes: int = 0
+    """See ParsedFile."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import TYPE_CHECKING
 
 from memory.messages import FileFailed
@@ -16,11 +16,15 @@ MAX_DELAY_S = 60.0
 _MAX_DOUBLINGS = 16
 
 
-class Lane(Enum):
-    """Who asks: what happens right now goes before what a scan found."""
+class Lane(IntEnum):
+    """Who asks; lower ones go first."""
 
-    LIVE = "live"
-    SCAN = "scan"
+    LIVE = 0
+    """Somebody saw it happen."""
+    SCAN = 1
+    """A scan found that answers do not show it."""
+    ANEW = 2
+    """Answers show it; an index that is being built lacks it."""
 
 
 class Fault(Enum):
@@ -94,21 +98,22 @@ class PathQueue:
         """Notes that a path may have changed.
 
         A live event ends the back-off of a failed path, since its owner may just have repaired it;
-        an event of a scan does not.
+        another one does not.
         """
         if path in self._working:
             first = self._touched.get(path, (raw_path, lane))[1]
-            self._touched[path] = (raw_path, Lane.LIVE if Lane.LIVE in (first, lane) else lane)
-        elif path in self._failures and lane is Lane.SCAN:
+            self._touched[path] = (raw_path, min(first, lane))
+        elif path in self._failures and lane is not Lane.LIVE:
             failure = self._failures[path]
             failure.work = Work(path, raw_path, failure.work.attempts)
+            failure.lane = min(failure.lane, lane)
         else:
             self._failures.pop(path, None)
             self._held_up.discard(path)
             self._enqueue(path, raw_path, lane)
 
     def take(self, now: float) -> Work | None:
-        """Returns the next path that nobody works on: live first, oldest first; None if none."""
+        """Returns the next path that nobody works on: by lane, oldest first; None if none."""
         self._requeue_due(now)
         for lane, paths in self._waiting.items():
             if paths:
@@ -200,13 +205,13 @@ class PathQueue:
             self._enqueue(path, failure.work.raw_path, failure.lane)
 
     def _enqueue(self, path: str, raw_path: str, lane: Lane) -> None:
-        """Keeps the place of a path that waits already, or moves it up to the live lane."""
-        live, scan = self._waiting[Lane.LIVE], self._waiting[Lane.SCAN]
-        if lane is Lane.LIVE or path in live:
-            scan.pop(path, None)
-            live[path] = raw_path
-        else:
-            scan[path] = raw_path
+        """Keeps the place of a path that waits already, or moves it up to a better lane."""
+        for other in Lane:
+            if other < lane and path in self._waiting[other]:
+                lane = other
+            elif other > lane:
+                self._waiting[other].pop(path, None)
+        self._waiting[lane][path] = raw_path
 
     def _enqueue_touched(self, path: str) -> bool:
         if path not in self._touched:

@@ -138,12 +138,15 @@ class RebuildEstimatePayload(TypedDict):
     tokens: int
     """Of these texts, counted as for the requests: never fewer than the model sees."""
     calls: int
-    """Requests, if each is as full as the provider lets it be."""
+    """Requests, if each is as full as the provider lets it be; 0 with a model that runs here."""
     cost: float | None
     """Price of the tokens; null without ``pricePerMillionTokens``."""
+    resumed: bool
+    """Whether an index of this model is being built: a rebuild goes on with it, as a start does."""
     reused_from: str
     """Which index has vectors of this model: ``memory.msp``, ``next`` or ``previous``; empty if
-    none has. What follows is what a start costs, which reuses them, as opposed to a rebuild."""
+    none has. What follows is what a start costs, which reuses them, as opposed to a rebuild that
+    begins."""
     reused: int
     """Texts of ``to_embed`` that have a vector there."""
     left_to_embed: int
@@ -157,7 +160,9 @@ class RebuildBegunPayload(TypedDict):
     """What the daemon answers to ``rebuild`` at once."""
 
     begun: bool
-    """Whether it was begun now; else what is being built already is to be waited for."""
+    """Whether it was begun now."""
+    resumed: bool
+    """Whether what was being built already is to be waited for."""
     rebuild: int
     """Number of the rebuild that is to be complete."""
 
@@ -166,11 +171,14 @@ class RebuildPayload(TypedDict):
     """Answer to ``rebuild``, once the new index answers."""
 
     begun: bool
-    """Whether it was begun now; else one that was being built already was waited for."""
+    """Whether a rebuild was begun now."""
+    resumed: bool
+    """Whether an index that was being built already was waited for: a rebuild that was killed or
+    that runs, or the index of another model. With neither, there was nothing to embed anew yet."""
     files: int
     chunks: int
     embedded_inputs: int
-    """Texts that were embedded while it was waited for."""
+    """Texts that were embedded while it was waited for; not what was embedded before that."""
     tokens: int
     failed: list[str]
     """Paths of files that were left behind, and are tried again."""

@@ -12,9 +12,10 @@ from memory.batching import first_request
 from memory.embedding_input import compose
 from memory.errors import StoreError
 from memory.identity import Identity
-from memory.index_folders import reusable
+from memory.index_folders import NEXT_NAME, reusable
 from memory.markdown import parse_file
 from memory.messages import SkippedFile
+from memory.providers.local import LOCAL
 from memory.reader import SnapshotReader
 from memory.snapshot import SNAPSHOT_NAME
 from memory.spending import price_of
@@ -128,6 +129,7 @@ class RebuildEstimate:
             price_per_million: Of tokens; None if it is not known.
         """
         model, every, left = self._model, self._all, self._left
+        is_local = model.provider == LOCAL
         skipped = sorted((file.path, file.reason) for file in self._skipped)
         return {
             "embedding": {"provider": model.provider, "model": model.model, "dimension": model.dim},
@@ -135,13 +137,14 @@ class RebuildEstimate:
             "chunks": self._num_chunks,
             "to_embed": every.num_texts,
             "tokens": every.num_tokens,
-            "calls": every.num_requests,
+            "calls": 0 if is_local else every.num_requests,
             "cost": price_of(every.num_tokens, price_per_million),
+            "resumed": reused_from == NEXT_NAME,
             "reused_from": reused_from,
             "reused": every.num_texts - left.num_texts,
             "left_to_embed": left.num_texts,
             "left_tokens": left.num_tokens,
-            "left_calls": left.num_requests,
+            "left_calls": 0 if is_local else left.num_requests,
             "left_cost": price_of(left.num_tokens, price_per_million),
             "skipped": [{"path": path, "reason": reason} for path, reason in skipped],
         }

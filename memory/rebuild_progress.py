@@ -65,6 +65,7 @@ def rebuilt(
     """
     return {
         "begun": begun["begun"],
+        "resumed": begun["resumed"],
         "files": after["files"],
         "chunks": after["chunks"],
         "embedded_inputs": max(0, after["embedded_inputs"] - before["embedded_inputs"]),

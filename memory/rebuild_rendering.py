@@ -22,7 +22,7 @@ def rebuilt_line(answer: RebuildPayload) -> str:
     """Returns what was embedded, in one line."""
     files, chunks = counted(answer["files"], "file"), counted(answer["chunks"], "chunk")
     texts, tokens = counted(answer["embedded_inputs"], "text"), counted(answer["tokens"], "token")
-    first = "rebuilt" if answer["begun"] else "the index that was being built is complete"
+    first = "the index that was being built is complete" if answer["resumed"] else "rebuilt"
     return f"{first}: {files} / {chunks}, {texts} embedded, {tokens}"
 
 
@@ -30,12 +30,17 @@ def _lines(answer: RebuildEstimatePayload) -> Iterator[str]:
     model = answer["embedding"]
     yield f"- model: {sanitize_cell(model['provider'] + ' / ' + model['model'])}"
     yield f"- workspace: {counted(answer['files'], 'file')}, {counted(answer['chunks'], 'chunk')}"
-    whole = (answer["to_embed"], answer["tokens"], answer["calls"])
-    yield f"- a rebuild embeds {_amount(*whole, answer['cost'])}"
     left = (answer["left_to_embed"], answer["left_tokens"], answer["left_calls"])
+    rest = _amount(*left, answer["left_cost"])
     reused = f"{counted(answer['reused'], 'text')} of `{answer['reused_from']}`"
-    reuses = f"reuses {reused} and" if answer["reused_from"] else "has nothing to reuse and"
-    yield f"- a start {reuses} embeds {_amount(*left, answer['left_cost'])}"
+    if answer["resumed"]:
+        begun = "an index is being built already; `memory rebuild` or a start"
+        yield f"- {begun} go on, reuse {reused} and embed {rest}"
+    else:
+        whole = (answer["to_embed"], answer["tokens"], answer["calls"])
+        yield f"- a rebuild embeds {_amount(*whole, answer['cost'])}"
+        reuses = f"reuses {reused} and" if answer["reused_from"] else "has nothing to reuse and"
+        yield f"- a start {reuses} embeds {rest}"
     for skipped in answer["skipped"]:
         path = sanitize_path(skipped["path"], in_table=False)
         yield f"- skipped: `{path}`: {sanitize_cell(skipped['reason'])}"
@@ -43,5 +48,6 @@ def _lines(answer: RebuildEstimatePayload) -> Iterator[str]:
 
 def _amount(num_texts: int, num_tokens: int, num_calls: int, cost: float | None) -> str:
     texts, tokens = counted(num_texts, "text"), counted(num_tokens, "token")
+    requests = f" in {counted(num_calls, 'request')}" if num_calls else ""
     price = "" if cost is None else f", for {cost:,.4f}"
-    return f"{texts}, {tokens} in {counted(num_calls, 'request')}{price}"
+    return f"{texts}, {tokens}{requests}{price}"

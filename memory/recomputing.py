@@ -22,7 +22,7 @@ from memory.messages import FileUpdate
 from memory.workspace import FileUnsettled, SourceFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 LEAST_COSINE = 1 - 1e-4
 """Of two vectors of one text; servers add numbers up in any order."""
 _LANGUAGE = "english"
+
+
+def _untold(_num_texts: int) -> None:
+    """Nobody waits for the end in person."""
 
 
 @dataclass(slots=True)
@@ -68,12 +72,14 @@ class Recomputing:
         limits: Of the model.
         embedder: The model.
         is_exact: Whether it gives the same bytes each time.
+        on_embedded: Is told how many texts a request had.
     """
 
     workspace: Workspace
     limits: TokenLimits
     embedder: Embedder
     is_exact: bool
+    on_embedded: Callable[[int], None] = _untold
 
     def differences(self, source: IndexSource, paths: Sequence[str]) -> Iterator[Difference]:
         """Yields what a fresh index holds otherwise.
@@ -163,6 +169,7 @@ class Recomputing:
         while texts:
             count = first_request(sizes, max_inputs=limits.max_inputs, max_tokens=limits.max_tokens)
             yield from self.embedder.embed_documents(texts[:count])
+            self.on_embedded(count)
             del texts[:count], sizes[:count]
 
     def _detail(self, held: NDArray[np.float32], made: NDArray[np.float32], value_type: str) -> str:

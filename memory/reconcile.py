@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memory.messages import FileEvent
@@ -10,6 +11,40 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
     from memory.messages import FileStamp, FileSummary, Scan
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFiles:
+    """What is known of every file while perhaps one index answers and another one is built."""
+
+    newest: tuple[FileSummary, ...]
+    """By the index that takes the changes."""
+    old: tuple[FileSummary, ...] = ()
+    """By the one that answers until then; empty if there is none."""
+
+
+def by_urgency(
+    scan: Scan, known: KnownFiles, *, reread: Container[str] = ()
+) -> tuple[tuple[FileEvent, ...], tuple[FileEvent, ...]]:
+    """Returns a hint for every path of which there is something to do, see ``changes``.
+
+    Args:
+        scan: What is on disk.
+        known: What the indexes know.
+        reread: As for ``changes``.
+
+    Returns:
+        Those that answers do not show as they are, and those that only an index lacks which is
+        being built. A file that this one holds as it is stays away: what the other one shows of it
+        until then cannot be helped.
+    """
+    behind = changes(scan, known.newest, reread=reread)
+    if not known.old:
+        return behind, ()
+    held = {stamp.raw_path for stamp in scan.files} - {event.raw_path for event in behind}
+    missed = tuple(event for event in changes(scan, known.old) if event.raw_path not in held)
+    urgent = frozenset(missed)
+    return missed, tuple(event for event in behind if event not in urgent)
 
 
 def changes(

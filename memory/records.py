@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 HASH_BYTES = 32
 _NUM_PARTS = 6
 _CHUNK_TYPES = {(str, context, str, int, int, int, int) for context in (str, type(None))}
+_REPLACEMENT = "\ufffd".encode()
 _TWO_ENDS = struct.Struct("<II")
 _HEAD_TYPES = (str, int, int, int, str)
 
@@ -92,6 +93,11 @@ class PackedFile:
         """The searchable words of the front matter: title, description, tags (SPEC C5)."""
         head = _Head(self.head)
         return "\n".join(filter(None, (head.title, self.summary.description, *head.tags)))
+
+    @property
+    def num_replaced_bytes(self) -> int:
+        """Invalid UTF-8 sequences that the file had; quick for a file without any."""
+        return _Head(self.head).num_replaced_bytes if _REPLACEMENT in bytes(self.chunks) else 0
 
     @property
     def parsed(self) -> ParsedFile:

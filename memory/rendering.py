@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         FailedPayload,
         ModelCallsPayload,
         SavesPayload,
+        SkippedPayload,
         StatusPayload,
     )
 
@@ -42,6 +43,7 @@ _SIDES = (
     "Text is how much of the query a section holds; vector is its cosine with the query, and noise"
     " the cosine it has with unrelated prompts."
 )
+_MAX_SKIPPED = 20
 _SNIPPET_CHARACTERS = 300
 _HEADLINES_CHARACTERS = 300
 _MAX_NAMED = 5
@@ -179,6 +181,8 @@ def _hit_lines(hit: HitPayload, *, explain: bool) -> Iterator[str]:
 def _status_lines(status: StatusPayload) -> Iterator[str]:
     yield f"memory: {status['state']}"
     yield ""
+    for line in status["config_error"].splitlines():
+        yield f"- configuration cannot be used: {sanitize_cell(line)}"
     yield f"- {counted(status['files'], 'file')}, {counted(status['chunks'], 'chunk')} indexed"
     embedding = status["embedding"]
     if embedding["model"]:
@@ -201,11 +205,17 @@ def _status_lines(status: StatusPayload) -> Iterator[str]:
     if status["disk_error"]:
         yield f"- disk: {sanitize_cell(status['disk_error'])}; it is tried again"
     yield from _failed_lines(status["failed"])
-    for skipped in status["skipped"]:
-        yield f"- skipped: {_named(skipped['path'])}: {sanitize_cell(skipped['reason'])}"
+    yield from _skipped_lines(status["skipped"])
     yield from _save_lines(status["saves"])
     for actor in status["actors"]:
         yield f"- actor {actor['name']}: {actor['state']}, pid {actor['pid']}"
+
+
+def _skipped_lines(files: Sequence[SkippedPayload]) -> Iterator[str]:
+    for skipped in files[:_MAX_SKIPPED]:
+        yield f"- skipped: {_named(skipped['path'])}: {sanitize_cell(skipped['reason'])}"
+    if (num_more := len(files) - _MAX_SKIPPED) > 0:
+        yield f"- skipped: {counted(num_more, 'more file')}; `memory status --json` names all"
 
 
 def _failed_lines(files: Sequence[FailedPayload]) -> Iterator[str]:

@@ -156,6 +156,9 @@ class StatusPayload(TypedDict):
     threshold: float | None
     """Level from which on an answer scores more than 0.55; null until scores are calibrated, and
     while no daemon runs."""
+    config_error: str
+    """Why the configuration cannot be read, as the caller of ``memory status`` sees it: the next
+    start fails; empty if it can."""
     disk_error: str
     """Why the disk does not take the index, which stays in memory; empty if it does."""
     watching: WatchingPayload
@@ -198,6 +201,7 @@ def blank_status(state: State) -> StatusPayload:
         "snapshot_age_s": None,
         "journal_bytes": 0,
         "threshold": None,
+        "config_error": "",
         "disk_error": "",
         "watching": {"mode": "", "overflows": 0, "restarts": 0},
         "last_event_age_s": None,

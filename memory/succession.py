@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from memory.messages import (
         ApplyResult,
         FileDelta,
-        FileSummary,
         IndexStatus,
         ParsedFile,
         Query,
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
         WordsOnly,
     )
     from memory.providers.base import ModelInfo
+    from memory.reconcile import KnownFiles
     from memory.storage import StorageStatus
 
 logger = logging.getLogger(__name__)
@@ -179,12 +179,8 @@ class Succession:
         with newest.storage.changing:
             return newest.index.calibrate(vectors)
 
-    def files_to_compare(self) -> tuple[FileSummary, ...]:
-        """Returns every known file, as the newest index knows it; for a comparison with the disk.
-
-        A file that only the old one knows has a time that no file has: whether it is there or gone,
-        there is something to do.
-        """
+    def files_to_compare(self) -> KnownFiles:
+        """Returns what each index knows of every file, for a comparison with the disk."""
         return self._now.files_to_compare()
 
     def words_only(self) -> tuple[WordsOnly, ...]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 UNUSABLE = 78
 """Exit code of a child that would fail the same way again: EX_CONFIG of sysexits.h."""
+INTERRUPTED = 130
+"""Exit code of a rebuild that Ctrl-C ended before it was done."""
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
 HEALTHY_S = 120.0

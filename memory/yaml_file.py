@@ -60,7 +60,7 @@ def read_yaml(path: Path) -> YamlFile:
         lines = dict(_walk(path, node))
         data = loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
-        raise ConfigError(_complaint(path, error)) from None
+        raise ConfigError(_complaint(path, error, text)) from None
     except _BROKEN as error:
         raise ConfigError(f"{path}: not readable as YAML ({type(error).__name__})") from None
     return YamlFile(data, lines)
@@ -80,9 +80,10 @@ def _read(path: Path) -> str:
         raise ConfigError(f"{path}: not UTF-8 at byte {error.start}") from None
 
 
-def _complaint(path: Path, error: yaml.MarkedYAMLError) -> str:
+def _complaint(path: Path, error: yaml.MarkedYAMLError, text: str) -> str:
     mark = error.problem_mark or error.context_mark
-    where = f"{path}:{mark.line + 1}" if mark else str(path)
+    # Something is missing at the end: that is behind the last line, which an editor does not show.
+    where = f"{path}:{min(mark.line + 1, max(1, len(text.splitlines())))}" if mark else str(path)
     problem = error.problem or "not readable as YAML"
     if "'\\t'" in problem:
         problem = "a tab cannot indent YAML, use spaces"

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memory.daemon_client import request
-from memory.errors import DaemonNotRunning
+from memory.errors import AnswerTooLarge, DaemonNotRunning
 from memory.rendering import source_line
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def ask(options: Options, from_disk: Callable[[], Answer], **args: object) -> tu
 
     Args:
         options: How the command was called.
-        from_disk: Answers without a daemon.
+        from_disk: Answers without a daemon, and what is too large for its socket.
         args: What the daemon needs to know.
 
     Raises:
@@ -33,8 +33,8 @@ def ask(options: Options, from_disk: Callable[[], Answer], **args: object) -> tu
     """
     try:
         answer: Any = request(options.data, options.command, _TIMEOUT_S, **args)
-    except DaemonNotRunning:
-        pass
+    except (DaemonNotRunning, AnswerTooLarge):
+        pass  # the journal has every change, so the disk knows what the daemon knows
     else:
         return answer, source_line("daemon", 0)
     # OpenBLAS, loaded with numpy and with FAISS, starts a thread a core: 0.1 s of processor time.

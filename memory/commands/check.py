@@ -36,13 +36,16 @@ def run(options: Options) -> int:
     from memory.checking import Patience  # noqa: PLC0415 - as below
     from memory.index_check import check  # noqa: PLC0415 - loads numpy and the parser
 
-    answer = check(
-        options.data,
-        settings,
-        Patience(now=time.monotonic, sleep=time.sleep),
-        workspace=Path(options.workspace).absolute() if options.workspace else None,
-        recompute=_recompute(options, settings) if options.rebuild_compare else None,
-    )
+    try:
+        answer = check(
+            options.data,
+            settings,
+            Patience(now=time.monotonic, sleep=time.sleep),
+            workspace=Path(options.workspace).absolute() if options.workspace else None,
+            recompute=_recompute(options, settings) if options.rebuild_compare else None,
+        )
+    finally:
+        _on_terminal("")
     if answer is None:
         return _EXIT_USAGE
     print_answer(options, answer, lambda: [check_markdown(answer)])
@@ -65,4 +68,13 @@ def _recompute(options: Options, settings: Settings) -> Recompute:
             sys.stderr.write(f"memory: sends {tokens} to {provider}\n")
         return options.yes
 
-    return Recompute(opened, may_send)
+    def show(done: int, total: int) -> None:
+        _on_terminal(f"memory: {done:,} of {total:,} texts are embedded again")
+
+    return Recompute(opened, may_send, show)
+
+
+def _on_terminal(line: str) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{line}")
+        sys.stderr.flush()

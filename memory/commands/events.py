@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory.commands.printing import complain, say
 from memory.daemon_client import request
-from memory.errors import DaemonNotRunning
+from memory.errors import AnswerTooLarge, DaemonNotRunning
 from memory.rendering import event_lines
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _acknowledge(options: Options) -> int:
 def _waiting(options: Options) -> list[EventPayload]:
     try:
         answer: list[EventPayload] = request(options.data, "events", _TIMEOUT_S)
-    except DaemonNotRunning:
+    except (DaemonNotRunning, AnswerTooLarge):
         from memory.events import waiting_events  # noqa: PLC0415 - not needed beside a daemon
         from memory.payloads import event_payload  # noqa: PLC0415 - as above
 

@@ -32,7 +32,8 @@ def run(options: Options) -> int:
     """
     if missing := [name for name in _PACKAGES if find_spec(name) is None]:
         raise ConfigError(
-            f"memory mcp needs {', '.join(missing)}; run: pip install 'agent-memory-actors[mcp]'"
+            f"memory mcp needs {', '.join(missing)}; run: pip install 'agent-memory-actors[mcp]',"
+            " or `./cli.sh lint` in a checkout"
         )
     # One answer from disk has nothing to share out, see ``memory.commands.asking``.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

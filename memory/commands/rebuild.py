@@ -34,6 +34,8 @@ def run(options: Options) -> int:
     settings = options.settings()
     if reason := disabled_reason(settings):
         sys.stderr.write(f"{reason}\n")
+        if not options.config.exists():
+            complain(f"{options.config} is not there; `memory init` writes one")
         return 1
     workspace = options.find_workspace(settings.core.workspace)
     if not workspace.is_dir():

@@ -42,7 +42,7 @@ def embedding_findings(settings: Settings) -> Iterator[Finding]:
     """Yields whether the model is known, and whether there is a key for it."""
     if reason := disabled_reason(settings):
         remedy = "`provider: local` needs no key, README lists the others"
-        yield problem(_MODEL, reason, remedy)
+        yield problem(_MODEL, reason.removeprefix("memory: "), remedy)
         return
     try:
         info, access = configured_model(settings)

@@ -10,6 +10,7 @@ from memory.doctor.finding import note, ok, problem
 from memory.errors import DaemonError, DaemonNotRunning, StoreError
 from memory.reader import SnapshotReader
 from memory.reconcile import changes
+from memory.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -127,7 +128,8 @@ def following_findings(
         yield ok(_FOLLOWING, "every file is in the index as it is")
         return
     names = [stamp.path for stamp in behind][:_MAX_NAMED]
-    detail = f"{len(behind):,} files are newer than the index: {', '.join(names)}"
+    are = "is" if len(behind) == 1 else "are"
+    detail = f"{counted(len(behind), 'file')} {are} newer than the index: {', '.join(names)}"
     if status is None:
         yield note(_FOLLOWING, detail, "`memory start` indexes them")
     elif status["state"] != "ready" or status["building"] or _are_new(behind, interval_s, now_s):

@@ -135,6 +135,28 @@ async def test_a_failed_embedding_keeps_the_old_rows_and_is_tried_again(pipe: Pi
     assert [hit.snippet for hit in hits] == ["New text."]
 
 
+async def test_a_file_that_is_not_utf8_is_indexed_and_told_of_until_it_is_saved_as_such(
+    pipe: Pipe,
+):
+    (pipe.root / "latin.md").write_bytes("# Caf\u00e9\n\nna\u00efve zebra\n".encode("latin-1"))
+    pipe.write("true.md", "# A sign\n\n\ufffd is a character, too.\n")
+    await pipe.touched("latin.md", "true.md")
+    told = (await pipe.chunker.status.remote()).skipped
+    await pipe.restart_chunker()
+    await pipe.settle()
+    told_again = (await pipe.chunker.status.remote()).skipped
+    found = await pipe.provider.search.remote("zebra", 1)
+    pipe.write("latin.md", "# Caf\u00e9\n\nna\u00efve zebra\n")
+    await pipe.touched("latin.md")
+
+    assert [(file.path, file.reason) for file in told] == [
+        ("latin.md", "indexed, but not UTF-8 in 2 places, where U+FFFD stands now")
+    ]
+    assert told_again == told
+    assert [hit.path for hit in found.hits] == ["latin.md"]
+    assert (await pipe.chunker.status.remote()).skipped == ()
+
+
 async def test_a_name_that_is_not_unicode_is_skipped_and_holds_up_nothing(pipe: Pipe):
     """FAULTS 34: its hint carries surrogates, which no encoder takes."""
     pipe.write("caf\udce9.md", "# A\n\nText.\n")

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import tempfile
 from itertools import count
 from pathlib import Path
@@ -95,8 +96,8 @@ async def test_every_text_is_embedded_once_more_while_the_old_index_answers(pipe
     again = await begin(system_of(pipe), pipe.clock)
     await pipe.until(asked)
 
-    assert begun == {"begun": True, "rebuild": 1}
-    assert again == {"begun": False, "rebuild": 1}
+    assert begun == {"begun": True, "resumed": False, "rebuild": 1}
+    assert again == {"begun": False, "resumed": True, "rebuild": 1}
     assert sorted(pipe.worker.model.texts) == first
     assert {(len(answer.hits), answer.degraded) for answer in answers} == {(NUM_FILES, "")}
     assert all(hit.vector_score for answer in answers for hit in answer.hits[:1])
@@ -175,6 +176,63 @@ async def test_edits_meanwhile_are_true_at_once_and_afterwards(pipe: Pipe) -> No
     assert len(paths) == NUM_FILES - 1
 
 
+def change_unseen(pipe: Pipe) -> None:
+    """Changes files that are last in the order of paths, and tells nobody."""
+    pipe.write("9.md", "# Changed\n\nyak\n")
+    pipe.write("new.md", "# New\n\ngnu\n")
+    (pipe.root / "8.md").unlink()
+
+
+async def answers_changes(pipe: Pipe) -> bool:
+    """Whether answers show the changes, by words and by vectors."""
+    found = [await pipe.provider.search.remote(query, 1) for query in ("yak", "gnu")]
+    hits = [answer.hits[0] for answer in found if answer.hits]
+    shown = [hit.path for hit in hits if hit.vector_score > 0]
+    return shown == ["9.md", "new.md"] and "8.md" not in await pipe.paths()
+
+
+async def num_left(pipe: Pipe) -> int:
+    status = await pipe.keeper.status.remote()
+    assert status.building is not None
+    return NUM_FILES - status.building.num_files
+
+
+async def test_changes_that_nobody_saw_before_a_rebuild_are_answered_with_before_its_bulk(
+    pipe: Pipe,
+) -> None:
+    fill(pipe)
+    await pipe.settle()
+    change_unseen(pipe)
+    fail_after(pipe, 2)
+
+    await begin(system_of(pipe), pipe.clock)
+    await pipe.until(lambda: answers_changes(pipe))
+
+    assert await num_left(pipe) > NUM_FILES // 2
+    del pipe.worker.embed  # type: ignore[attr-defined]
+    await pipe.until(lambda: done(pipe))
+    assert pipe.differences() == []
+
+
+async def test_changes_before_the_resumption_of_a_rebuild_are_answered_with_before_the_rest(
+    pipe: Pipe,
+) -> None:
+    fill(pipe)
+    await pipe.settle()
+    await pipe.clock.advance(FLUSH_S + 1)
+    fail_after(pipe, 1)
+    await begin(system_of(pipe), pipe.clock)
+    await pipe.until(lambda: _some_embedded(pipe))
+    await pipe.settle()
+    change_unseen(pipe)
+
+    async with restarted(pipe) as new:
+        fail_after(new, 2)
+        await new.until(lambda: answers_changes(new))
+
+        assert await num_left(new) > NUM_FILES // 2
+
+
 async def test_a_disk_that_refuses_begins_nothing_and_says_why(pipe: Pipe, monkeypatch) -> None:
     fill(pipe)
     await pipe.settle()
@@ -222,6 +280,7 @@ async def test_a_client_follows_it_over_the_socket(pipe: Pipe, made) -> None:
 
     assert answer == {
         "begun": True,
+        "resumed": False,
         "files": NUM_FILES,
         "chunks": NUM_FILES,
         "embedded_inputs": NUM_FILES,
@@ -272,7 +331,10 @@ async def test_a_daemon_for_a_rebuild_that_cannot_begin_ends_with_one_line(
     assert any("broke off: nothing was begun: disk full" in line for line in running.lines)
 
 
-async def test_who_stops_it_in_the_middle_is_told_how_it_goes_on(pipe: Pipe, made) -> None:
+@pytest.mark.parametrize(("is_interrupted", "code"), [(True, 130), (False, 1)])
+async def test_who_ends_it_in_the_middle_is_told_how_it_goes_on(
+    pipe: Pipe, made, is_interrupted: bool, code: int
+) -> None:
     fill(pipe)
     await pipe.settle()
     pipe.worker.error = ProviderUnavailable("local", "down")
@@ -283,14 +345,17 @@ async def test_who_stops_it_in_the_middle_is_told_how_it_goes_on(pipe: Pipe, mad
         return (await pipe.keeper.status.remote()).building is not None
 
     await pipe.until(begun)
-    await running.service._stop({})
+    if is_interrupted:
+        os.kill(os.getpid(), signal.SIGINT)
+    else:
+        await running.service._stop({})
 
     async def ended() -> bool:
         return task.done()
 
     await pipe.until(ended)
 
-    assert task.result() == 1
+    assert task.result() == code
     assert "not complete yet; `memory rebuild` or `memory start`" in running.lines[-1]
 
 
@@ -298,7 +363,14 @@ async def test_who_stops_it_in_the_middle_is_told_how_it_goes_on(pipe: Pipe, mad
 def test_the_process_prints_the_figures_when_it_was_asked_to(
     tmp_path, monkeypatch, capsys, failed, code
 ) -> None:
-    figures = {"begun": True, "files": 1, "chunks": 2, "embedded_inputs": 2, "tokens": 9}
+    figures = {
+        "begun": True,
+        "resumed": False,
+        "files": 1,
+        "chunks": 2,
+        "embedded_inputs": 2,
+        "tokens": 9,
+    }
     config = tmp_path / "config.yml"
     config.write_text("memory: {embeddings: {provider: local}}\n")
     (tmp_path / "ws").mkdir()

@@ -15,7 +15,9 @@ from memory.data_lock import data_lock
 from memory.errors import DaemonError
 from memory.outbox import OUTBOX_NAME, Outbox, SkillEvent
 from memory.status_payloads import blank_status
+from tests.doubles import HashEmbedder
 from tests.unit.fake_daemon import fake_daemon
+from tests.unit.successions import indexed
 
 HIT = {
     "path": "wiki/a.md",
@@ -262,6 +264,24 @@ def test_a_listing_says_where_it_comes_from(daemon, capsys):
     assert capsys.readouterr().out.startswith("1 file \u2014 source: daemon\n")
 
 
+@pytest.mark.parametrize(
+    ("argv", "found"),
+    [
+        (["show", "a.md", "--json"], lambda answer: answer["path"] == "a.md"),
+        (["list", "--json"], lambda answer: answer[0]["path"] == "a.md"),
+    ],
+)
+def test_what_is_too_large_for_the_socket_is_read_from_disk(
+    home, daemon, monkeypatch, capsys, argv, found
+):
+    indexed(home / "data" / "memory", HashEmbedder(8))
+    monkeypatch.setattr("memory.daemon_client.MAX_ANSWER_BYTES", 100)
+    daemon.will_answer("x" * 200)
+
+    assert main(argv) == 0
+    assert found(json.loads(capsys.readouterr().out))
+
+
 def test_a_refusal_of_the_daemon_is_one_line_and_exit_code_1(daemon, capsys):
     daemon.answers.append(b'{"ok": false, "error": "x\\u001b[2J is not in the index"}\n')
 
@@ -280,6 +300,32 @@ def test_the_status_of_a_running_daemon_is_its_answer(daemon, capsys):
 def test_without_a_daemon_the_status_is_stopped(capsys):
     assert main(["status", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == blank_status("stopped")
+
+
+@pytest.mark.parametrize("text", ["memory: {embeddings: 7}\n", "memory: [\n", "\x00"])
+def test_a_configuration_that_cannot_be_read_is_said_and_the_rest_is_shown(home, capsys, text):
+    (home / "config.yml").write_text(text)
+
+    assert main(["status", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert main(["status"]) == 0
+    shown = capsys.readouterr().out
+
+    assert answer["state"] == "disabled"
+    assert "config.yml" in answer["config_error"]
+    assert "- configuration cannot be used: " in shown
+    assert "indexed" in shown
+
+
+def test_a_configuration_that_became_wrong_is_said_beside_a_running_daemon(home, daemon, capsys):
+    (home / "config.yml").write_text("memory: {embeddings: 7}\n")
+    daemon.will_answer(blank_status("ready"))
+
+    assert main(["status", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+
+    assert answer["state"] == "ready"
+    assert "config.yml:1" in answer["config_error"]
 
 
 def test_a_pending_configuration_shows_as_disabled(home, capsys):

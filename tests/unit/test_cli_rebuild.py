@@ -73,7 +73,7 @@ def test_a_dry_run_answers_with_figures_and_writes_nothing(home, workspace, exec
 
     answer = json.loads(capsys.readouterr().out)
     figures = {key: answer[key] for key in ("files", "chunks", "to_embed", "calls", "reused")}
-    assert figures == {"files": 2, "chunks": 2, "to_embed": 2, "calls": 1, "reused": 0}
+    assert figures == {"files": 2, "chunks": 2, "to_embed": 2, "calls": 0, "reused": 0}
     assert answer["cost"] == answer["tokens"] > 0
     assert answer["embedding"] == {
         "provider": "local",
@@ -113,6 +113,15 @@ def test_what_cannot_be_rebuilt_is_one_line(argv, home, executed, capsys):
     assert executed == []
 
 
+@pytest.mark.parametrize("argv", [["rebuild"], ["rebuild", "--dry-run"]])
+def test_without_a_configuration_it_is_said_what_writes_one(argv, home, executed, capsys):
+    (home / "config.yml").unlink()
+
+    assert main(argv) == 1
+    assert "config.yml is not there; `memory init` writes one\n" in capsys.readouterr().err
+    assert executed == []
+
+
 @pytest.mark.parametrize("json_flag", [[], ["--json"]])
 def test_without_a_daemon_it_becomes_one_that_ends_by_itself(workspace, home, executed, json_flag):
     assert main(["rebuild", *json_flag]) == 0
@@ -130,7 +139,7 @@ def answers(daemon, *results):
 
 
 def test_a_running_daemon_is_asked_and_waited_for(daemon, capsys):
-    begun = {"begun": True, "rebuild": 3}
+    begun = {"begun": True, "resumed": False, "rebuild": 3}
     before, during = status(5, embedded=7, tokens=70), status(5, building=2)
     answers(daemon, before, begun, False, during, True, status(5, embedded=17, tokens=170))
 
@@ -139,6 +148,7 @@ def test_a_running_daemon_is_asked_and_waited_for(daemon, capsys):
     captured = capsys.readouterr()
     assert json.loads(captured.out) == {
         "begun": True,
+        "resumed": False,
         "files": 5,
         "chunks": 10,
         "embedded_inputs": 10,
@@ -153,7 +163,7 @@ def test_a_running_daemon_is_asked_and_waited_for(daemon, capsys):
 
 def test_a_file_that_is_left_behind_is_named_and_fails_the_command(daemon, capsys):
     end = status(5, embedded=10, failed=["x\x1b.md"])
-    answers(daemon, status(5), {"begun": False, "rebuild": 0}, True, end)
+    answers(daemon, status(5), {"begun": False, "resumed": True, "rebuild": 0}, True, end)
 
     assert main(["rebuild"]) == 1
 
@@ -165,7 +175,7 @@ def test_a_file_that_is_left_behind_is_named_and_fails_the_command(daemon, capsy
 def test_a_daemon_that_ends_meanwhile_is_one_line_that_says_how_to_go_on(
     daemon, monkeypatch, capsys
 ):
-    answers(daemon, status(5), {"begun": True, "rebuild": 1})
+    answers(daemon, status(5), {"begun": True, "resumed": False, "rebuild": 1})
     real = rebuild_progress.ask_daemon
 
     async def ask(data, command, timeout_s, **words):
@@ -188,7 +198,13 @@ def test_a_refusal_of_the_daemon_is_its_own_line(daemon, capsys):
 
 
 def test_ctrl_c_leaves_the_daemon_at_work_and_says_so(daemon, monkeypatch, capsys):
-    answers(daemon, status(5), {"begun": True, "rebuild": 1}, False, status(5, building=1))
+    answers(
+        daemon,
+        status(5),
+        {"begun": True, "resumed": False, "rebuild": 1},
+        False,
+        status(5, building=1),
+    )
 
     def interrupt(_self, _status):
         raise KeyboardInterrupt

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
+import sys
 from dataclasses import replace
 
 import pytest
@@ -169,6 +172,28 @@ def test_a_model_of_ones_own_embeds_everything_again(saved, embedder, monkeypatc
 
     assert (code, answer["recomputed"]) == (0, 3)
     assert embedder.num_calls > before
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("stream", [Terminal(), io.StringIO()])
+def test_a_terminal_shows_how_many_texts_are_embedded_again(saved, embedder, monkeypatch, stream):
+    monkeypatch.setattr("memory.providers.factory.open_embedder", lambda *_: embedder)
+    monkeypatch.setattr(sys, "stderr", stream)
+
+    assert main(["check", "--rebuild-compare"]) == 0
+
+    steps = re.findall(r"\r\x1b\[Kmemory: (\d+) of (\d+) texts", stream.getvalue())
+    if stream.isatty():
+        done = [int(done) for done, _total in steps]
+        assert done == sorted(set(done))
+        assert steps[-1][0] == steps[-1][1]
+        assert stream.getvalue().endswith("\r\x1b[K")
+    else:
+        assert stream.getvalue() == ""
 
 
 @pytest.fixture

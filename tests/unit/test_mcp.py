@@ -282,7 +282,8 @@ def test_a_missing_package_is_one_line_with_the_command(home: Home, monkeypatch,
 
     assert main(home.command()[2:]) == 1
     assert capsys.readouterr().err == (
-        "memory: memory mcp needs mcp; run: pip install 'agent-memory-actors[mcp]'\n"
+        "memory: memory mcp needs mcp; run: pip install 'agent-memory-actors[mcp]',"
+        " or `./cli.sh lint` in a checkout\n"
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import permutations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,6 +48,32 @@ def test_live_events_overtake_the_scan():
 
     assert [queue.take(0).path for _ in range(3)] == ["live", "both", "old"]
     assert queue.take(0) is None
+
+
+@pytest.mark.parametrize("order", list(permutations(Lane)))
+def test_a_path_has_the_best_lane_that_anybody_asked_for(order):
+    queue = new_queue()
+    for lane in Lane:
+        queue.put(f"other {lane}", "other", lane=lane)
+    for lane in order:
+        queue.put("asked", "asked", lane=lane)
+
+    served = [queue.take(0).path for _ in range(4)]
+
+    assert served == ["other 0", "asked", "other 1", "other 2"]
+
+
+def test_a_scan_moves_up_what_failed_without_ending_its_back_off():
+    queue = new_queue()
+    queue.put("a", "a", lane=Lane.ANEW)
+    queue.take(0)
+    fail(queue, "a", 0)
+    queue.put("a", "a", lane=Lane.SCAN)
+    queue.put("bulk", "bulk", lane=Lane.ANEW)
+
+    assert queue.take(0).path == "bulk"
+    queue.put("more", "more", lane=Lane.ANEW)
+    assert queue.take(MAX_DELAY_S).path == "a"
 
 
 def test_a_scan_does_not_send_a_live_path_back():
@@ -172,7 +200,10 @@ def test_back_off_grows_up_to_its_cap_and_never_overflows():
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["put", "scan", "take", "done", "fail"]), st.sampled_from("abc")),
+        st.tuples(
+            st.sampled_from([*Lane, "take", "done", "fail"]),
+            st.sampled_from("abc"),
+        ),
         max_size=60,
     )
 )
@@ -181,8 +212,8 @@ def test_no_event_is_lost_and_no_path_has_two_workers(steps):
     queue, working, unserved, now = new_queue(), set(), set(), 0.0
     for step, path in steps:
         now += 0.5
-        if step in ("put", "scan"):
-            queue.put(path, path, lane=Lane.LIVE if step == "put" else Lane.SCAN)
+        if isinstance(step, Lane):
+            queue.put(path, path, lane=step)
             unserved.add(path)
         elif step == "take":
             work = queue.take(now)

@@ -17,6 +17,7 @@ from memory.markdown import parse_file
 from memory.providers.base import RequestLimits
 from memory.reader import SnapshotReader
 from memory.rebuild_estimate import RebuildEstimate, RequestTally, embedded_texts
+from memory.rebuild_rendering import estimate_markdown
 from memory.snapshot import SNAPSHOT_NAME
 from tests.doubles import HashEmbedder
 from tests.unit.building import parsed, text_of
@@ -24,7 +25,7 @@ from tests.unit.successions import FILES, NOW, Memory, indexed
 from tests.unit.workspace_files import Refusing, workspace, write
 
 LIMITS = TokenLimits(512, lambda text: len(text.split()))
-MODEL = HashEmbedder(16).info
+MODEL = replace(HashEmbedder(16).info, provider="openai")
 
 
 def estimated(root, *, model=MODEL, embedded=frozenset(), file_system=None, **options):
@@ -202,6 +203,29 @@ def test_what_is_reused_is_not_left_to_pay_for(tmp_path, data, old):
     assert (answer["to_embed"], answer["reused"], answer["left_to_embed"]) == (2, 1, 1)
     assert 0 < answer["left_tokens"] < answer["tokens"]
     assert answer["reused_from"] == SNAPSHOT_NAME
+
+
+def test_a_model_that_runs_here_is_sent_no_requests(tmp_path):
+    write(tmp_path, "a.md", b"# One\n\nfirst words here\n")
+
+    answer = estimated(tmp_path, model=replace(MODEL, provider="local"))
+
+    assert (answer["to_embed"], answer["calls"], answer["left_calls"]) == (1, 0, 0)
+    assert "request" not in estimate_markdown(answer)
+
+
+def test_amid_a_rebuild_only_what_it_lacks_is_said_to_be_embedded(tmp_path):
+    """Both ``memory rebuild`` and a start go on with what is in ``next``."""
+    root = tmp_path / "ws"
+    for name, content in (("a.md", "Apples."), ("z.md", "Cherries and more.")):
+        write(root, name, f"# Notes\n\n{content}\n".encode())
+    done = parse_file(workspace(root).read("a.md"), limits=LIMITS).chunks[0]
+
+    answer = estimated(root, embedded={bytes.fromhex(done.content_hash)}, reused_from=NEXT_NAME)
+
+    assert answer["resumed"]
+    (line,) = [line for line in estimate_markdown(answer).splitlines() if "rebuild" in line]
+    assert "go on, reuse 1 text of `next` and embed 1 text, " in line
 
 
 def test_requests_depend_on_what_the_provider_takes(tmp_path):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from memory.messages import FileEvent, FileStamp, FileSummary, Scan
-from memory.reconcile import changes
+from memory.reconcile import KnownFiles, by_urgency, changes
 
 
 def stamp(path: str, *, mtime_ns: int = 1_000_000_001, size: int = 3, inode: int = 9) -> FileStamp:
@@ -72,3 +72,34 @@ def test_files_that_are_to_be_read_again_are_events_although_their_stamps_are_eq
     found = changes(scan(stamp("doubted"), stamp("trusted")), index, reread={"doubted", "gone"})
 
     assert found == (FileEvent("doubted"),)
+
+
+def test_what_answers_do_not_show_goes_before_what_is_only_built_anew():
+    disk = scan(stamp("edited", mtime_ns=9), stamp("new"), stamp("same"))
+    old = (known("edited"), known("gone"), known("same"))
+
+    missed, rest = by_urgency(disk, KnownFiles(newest=(), old=old))
+
+    assert [event.raw_path for event in missed] == ["edited", "new", "gone"]
+    assert [event.raw_path for event in rest] == ["same"]
+
+
+def test_what_the_newest_index_holds_is_not_looked_at_again_for_the_sake_of_the_old_one():
+    """An index of another model has no vector of it and never follows."""
+    disk = scan(stamp("edited", mtime_ns=9), stamp("new"))
+    newest = (known("edited", mtime_ns=9), known("new"))
+
+    assert by_urgency(disk, KnownFiles(newest, (known("edited"),))) == ((), ())
+
+
+def test_a_file_that_only_the_newest_index_knows_and_that_is_gone_is_removed_from_it():
+    missed, rest = by_urgency(scan(), KnownFiles((known("gone"),), (known("gone too"),)))
+
+    assert missed == (FileEvent("gone too"),)
+    assert rest == (FileEvent("gone"),)
+
+
+def test_without_a_second_index_everything_is_missed():
+    disk, index = scan(stamp("a"), stamp("b")), (known("b"), known("c"))
+
+    assert by_urgency(disk, KnownFiles(index)) == (changes(disk, index), ())

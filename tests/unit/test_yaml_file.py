@@ -38,7 +38,7 @@ def test_an_empty_file_is_an_empty_mapping(read, text):
         ("a:\n  b: 1\n  b: 2\n", ":3: a.b is set twice (first on line 2)"),
         ("a:\n\tb: 1\n", ":2: a tab cannot indent YAML, use spaces"),
         ("- a\n", ": expected keys and values at the top level"),
-        ("a: [1\n", ":2: expected ',' or ']', but got '<stream end>'"),
+        ("a: [1\n", ":1: expected ',' or ']', but got '<stream end>'"),
         ("a: !!python/object:os.system x\n", ":1: could not determine a constructor"),
         ("a: " + "[" * 1000, ": not readable as YAML (RecursionError)"),
         (b"a: \xff\n", ": not UTF-8 at byte 3"),
