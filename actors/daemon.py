@@ -23,6 +23,7 @@ from memory.data_lock import data_lock
 from memory.embedding_config import configured_model, disabled_reason
 from memory.errors import ConfigError, MemoryPluginError, PackagingError
 from memory.locations import Locations
+from memory.outbox import OUTBOX_NAME, read_pending
 from memory.recovery import check_readable
 from memory.supervision import UNUSABLE
 
@@ -79,6 +80,7 @@ def _run(
     configured_model(settings)  # refuses before Ray starts
     with data_lock(locations.data):
         check_readable(locations.data)
+        read_pending(locations.data / OUTBOX_NAME)  # refuses what its actor could not open either
         from actors.service import run  # noqa: PLC0415 - imports ray
 
         if not options.rebuild:

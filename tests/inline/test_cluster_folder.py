@@ -12,11 +12,12 @@ from typing import NoReturn
 
 import pytest
 
-from actors import index_keeper
+from actors import event_emitter, index_keeper
 from actors.cluster import runtime_folder
 from memory import private_folder
 from memory.config import Settings
 from memory.errors import StoreError
+from memory.outbox import OUTBOX_NAME
 from memory.snapshot import SNAPSHOT_NAME
 from tests.doubles import HashEmbedder
 
@@ -128,31 +129,42 @@ def test_a_daemon_that_finds_a_foreign_file_ends_with_one_line(tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not UNREADABLE.exists(), reason="there is no file whose reading fails")
-def test_a_daemon_whose_index_cannot_be_read_now_ends_with_one_line(tmp_path: Path):
-    """It may be whole, so it must neither be moved away nor embedded anew."""
+@pytest.mark.parametrize("name", [SNAPSHOT_NAME, OUTBOX_NAME])
+def test_a_daemon_whose_file_cannot_be_read_now_ends_with_one_line(tmp_path: Path, name: str):
+    """It may be whole, so it must neither be moved away nor embedded anew, or forgotten."""
     (tmp_path / "data").mkdir()
-    snapshot = tmp_path / "data" / SNAPSHOT_NAME
-    snapshot.symlink_to(UNREADABLE)
+    file = tmp_path / "data" / name
+    file.symlink_to(UNREADABLE)
 
     ended = _ended(tmp_path, tmp_path)
 
     assert ended.returncode == 1
-    assert ended.stderr == f"memory: {snapshot}: Input/output error\n"
-    assert snapshot.is_symlink()
+    assert ended.stderr == f"memory: {file}: Input/output error\n"
+    assert file.is_symlink()
+
+
+ACTORS = {
+    index_keeper: lambda data: index_keeper.IndexKeeper(
+        Settings(), HashEmbedder().info, data, data
+    ),
+    event_emitter: lambda data: event_emitter.EventEmitter(data, None),
+}
 
 
 @pytest.mark.skipif(not UNREADABLE.exists(), reason="there is no file whose reading fails")
-def test_a_keeper_whose_index_cannot_be_read_now_starts_afresh(tmp_path: Path, monkeypatch):
+@pytest.mark.parametrize("module", ACTORS, ids=["keeper", "emitter"])
+def test_an_actor_whose_file_cannot_be_read_now_starts_afresh(tmp_path: Path, monkeypatch, module):
     ended = []
 
     def end(name: str, error: BaseException) -> NoReturn:
         ended.append(f"{name}: {error}")
         raise SystemExit
 
-    monkeypatch.setattr(index_keeper, "end_process", end)
-    (tmp_path / SNAPSHOT_NAME).symlink_to(UNREADABLE)
+    monkeypatch.setattr(module, "end_process", end)
+    for name in (SNAPSHOT_NAME, OUTBOX_NAME):
+        (tmp_path / name).symlink_to(UNREADABLE)
 
     with pytest.raises(SystemExit):
-        index_keeper.IndexKeeper(Settings(), HashEmbedder().info, tmp_path, tmp_path)
+        ACTORS[module](tmp_path)
     assert len(ended) == 1
     assert "Input/output error" in ended[0]
