@@ -7,6 +7,7 @@ written.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import threading
@@ -39,6 +40,8 @@ OLD_JOURNAL_NAME = f"{JOURNAL_NAME}.old"
 _MAX_JOURNAL_SHARE = 0.25
 _MAX_JOURNAL_BYTES = 8 * 1024 * 1024
 """About 2,500 sections, which take a second to be made again at the next start."""
+_LONGEST_JOURNAL_BYTES = 1 << 30
+"""Beyond it, which takes a disk that has refused every snapshot for long, nothing is added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +247,8 @@ class IndexStorage:
                 self._waiting.append((revision, change))
             return
         try:
+            if self._journal.num_bytes + len(change) > _LONGEST_JOURNAL_BYTES:
+                raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))  # noqa: TRY301 - as the disk
             self._journal.append(revision, change)
         except (OSError, ValueError) as error:
             self._complain(error)

@@ -135,9 +135,12 @@ def test_a_daemon_whose_file_cannot_be_read_now_ends_with_one_line(tmp_path: Pat
     (tmp_path / "data").mkdir()
     file = tmp_path / "data" / name
     file.symlink_to(UNREADABLE)
+    for left in (".embedding.json.0badf00d.tmp", ".daemon.json.0badf00d.tmp"):
+        (file.parent / left).write_text("half")
 
     ended = _ended(tmp_path, tmp_path)
 
+    assert not list(file.parent.glob("*.tmp"))
     assert ended.returncode == 1
     assert ended.stderr == f"memory: {file}: Input/output error\n"
     assert file.is_symlink()
