@@ -110,7 +110,7 @@ def looked_at(folder: Path, answered: int, kept: list[SkillEvent]) -> Iterator[s
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--changes", type=int, default=400)
+    parser.add_argument("--changes", type=int, default=1_000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mem-chaos-") as scratch:
         mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", scratch]
@@ -126,7 +126,9 @@ def main() -> int:
     for complaint in wrong:
         print(complaint, file=sys.stderr)
     print(", ".join(f"{count} {name}" for name, count in seen.items()) + f", {len(wrong)} wrong")
-    return int(bool(wrong) or not seen["refused saves"])
+    return int(
+        bool(wrong) or not all(seen[f"refused {what}"] for what in ("changes", "facts", "saves"))
+    )
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from actors import event_emitter, index_keeper
 from actors.cluster import runtime_folder
 from memory import private_folder
 from memory.config import Settings
+from memory.data_lock import data_lock
 from memory.errors import StoreError
 from memory.outbox import OUTBOX_NAME
 from memory.snapshot import SNAPSHOT_NAME
@@ -144,6 +145,21 @@ def test_a_daemon_whose_file_cannot_be_read_now_ends_with_one_line(tmp_path: Pat
     assert ended.returncode == 1
     assert ended.stderr == f"memory: {file}: Input/output error\n"
     assert file.is_symlink()
+
+
+@pytest.mark.slow
+def test_a_second_daemon_ends_with_one_line_and_touches_nothing(tmp_path: Path):
+    """FAULTS 14: before it starts a Ray."""
+    with data_lock(tmp_path / "data"):
+        before = [(path.name, path.stat().st_mtime_ns) for path in (tmp_path / "data").iterdir()]
+        ended = _ended(tmp_path, tmp_path)
+        after = [(path.name, path.stat().st_mtime_ns) for path in (tmp_path / "data").iterdir()]
+
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("memory: ")
+    assert f"is in use by process {os.getpid()}" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+    assert after == before
 
 
 ACTORS = {
