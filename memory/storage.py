@@ -25,6 +25,7 @@ from memory.journal_writer import JournalWriter
 from memory.snapshot import SNAPSHOT_NAME, sweep_temporaries, write
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Executor
     from pathlib import Path
 
@@ -233,9 +234,11 @@ class IndexStorage:
     def _put_aside(self) -> None:
         """Makes room for a new journal; the old one may hold what somebody paid for."""
         journal, kept = self._data / JOURNAL_NAME, self._data / OLD_JOURNAL_NAME
-        if kept.is_dir() or (journal.is_dir() and os.path.lexists(kept)):
-            # Somebody's folder neither replaces a file nor is replaced.
-            kept = _free_name(kept)
+        # Somebody's folder neither replaces a file nor is replaced.
+        if journal.is_dir() and os.path.lexists(kept):
+            kept = _other_name(kept, os.path.lexists)
+        elif kept.is_dir():
+            kept = _other_name(kept, os.path.isdir)
         with suppress(FileNotFoundError):
             self._disk.rename(journal, kept)
             # Else a power loss may bring it back beside the next snapshot, which it does not fit.
@@ -261,9 +264,9 @@ def _give_up(journal: JournalWriter) -> None:
         journal.close()
 
 
-def _free_name(path: Path) -> Path:
+def _other_name(path: Path, is_taken: Callable[[Path], bool]) -> Path:
     names = (path.with_name(f"{path.name}.{number}") for number in count(1))
-    return next(name for name in names if not os.path.lexists(name))
+    return next(name for name in names if not is_taken(name))
 
 
 def _size(path: Path) -> int:

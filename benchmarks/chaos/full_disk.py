@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 EMBEDDER = HashEmbedder()
 IDENTITY = Identity.of(EMBEDDER.info)
-BALLAST = "ballast"
-BALLAST_BYTES = 400 * 1024
 
 
 def change(index: MemoryIndex, number: int) -> None:
@@ -76,7 +74,7 @@ def fill(folder: Path, num_changes: int, seen: Counter[str]) -> Iterator[str]:
         with contextlib.suppress(OSError):
             write_embedding_json(folder, IDENTITY)
     yield from looked_at(folder, killable, kept)
-    (folder / BALLAST).unlink()
+    mount(folder, "remount,size=64m")
     storage.save(2.0)
     with storage.changing:
         change(index, num_changes + 1)
@@ -90,7 +88,7 @@ def looked_at(folder: Path, answered: int, kept: list[SkillEvent]) -> Iterator[s
     """Yields what somebody finds wrong who copies the folder now."""
     with tempfile.TemporaryDirectory(prefix="mem-chaos-") as scratch:
         copy = Path(scratch, "copy")
-        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(BALLAST))
+        shutil.copytree(folder, copy)
         if left := [path.name for path in copy.iterdir() if path.name.endswith(".tmp")]:
             yield f"left behind: {left}"
         if read_embedding_json(copy) is None:
@@ -108,17 +106,23 @@ def looked_at(folder: Path, answered: int, kept: list[SkillEvent]) -> Iterator[s
             yield "the outbox holds other facts than were answered"
 
 
+def mount(folder: Path, options: str) -> None:
+    """Mounts a file system in memory, or changes it."""
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--changes", type=int, default=1_000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mem-chaos-") as scratch:
-        mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", scratch]
-        if subprocess.run(mount, check=False, stderr=subprocess.DEVNULL).returncode:
+        try:
+            mount(Path(scratch), "size=1m")
+        except subprocess.CalledProcessError:
             print("a file system cannot be mounted here")
             return 2
         try:
-            (Path(scratch) / BALLAST).write_bytes(bytes(BALLAST_BYTES))
             seen = Counter[str]()
             wrong = list(fill(Path(scratch), options.changes, seen))
         finally:
