@@ -120,11 +120,28 @@ def set_aside(path: Path, now: float) -> Path:
     """
     moment = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
     kept_as = path.replace(path.with_name(f"{path.name}.bad-{moment}"))
-    earlier = sorted(each for each in path.parent.glob(f"{path.name}.bad-*") if each != kept_as)
-    for each in earlier[: 1 - MAX_SET_ASIDE or None]:
-        with suppress(OSError):  # somebody's folder, or the next time
-            each.unlink()
+    forget_set_aside(path, num_kept=MAX_SET_ASIDE)
     return kept_as
+
+
+def forget_set_aside(path: Path, *, num_kept: int = 0) -> bool:
+    """Removes snapshots that were set aside, but for the last ones. For the owner only.
+
+    Args:
+        path: ``memory.msp``.
+        num_kept: How many stay.
+
+    Returns:
+        Whether there was one.
+    """
+    earlier = [each for each in path.parent.glob(f"{path.name}.bad-*") if each.is_file()]
+    is_there = False
+    # Their names are those of their times.
+    for each in sorted(earlier)[: max(0, len(earlier) - num_kept)]:
+        with suppress(OSError):
+            each.unlink()
+            is_there = True
+    return is_there
 
 
 class SnapshotFile:

@@ -89,6 +89,20 @@ def test_a_journal_that_is_lost_is_told_and_a_new_one_begun(data, damage, said, 
     assert (data / OLD_JOURNAL_NAME / "inside").exists() == old_is_a_folder
 
 
+@pytest.mark.parametrize("old_is_a_folder", [False, True])
+def test_only_the_last_journal_that_was_lost_is_kept(data, old_is_a_folder):
+    """A disk that goes bad must not fill itself."""
+    if old_is_a_folder:
+        (data / OLD_JOURNAL_NAME).mkdir()
+    for number in range(4):
+        (data / JOURNAL_NAME).write_bytes(b"garbage %d" % number)
+        found = open_or_create(SETTINGS, MODEL, data=data, workspace=data, epoch="e", now=NOW)
+        found.storage.stop_logging()
+
+    kept = [path for path in data.glob(f"{OLD_JOURNAL_NAME}*") if path.is_file()]
+    assert [path.read_bytes() for path in kept] == [b"garbage 3"]
+
+
 def test_an_empty_folder_gives_an_empty_index_and_a_reason(tmp_path):
     paths, report, _index = opened(tmp_path)
 
