@@ -99,6 +99,8 @@ class ControlServer:
             return {"ok": False, "error": str(error)}
         except TimeoutError:
             return {"ok": False, "error": "the index is restarting, try again"}
+        except OSError as error:
+            return {"ok": False, "error": f"the disk refused: {error.strerror or error}"}
         except Exception:
             logger.exception("a request failed")
             return {"ok": False, "error": "internal error, see the daemon's log"}

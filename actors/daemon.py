@@ -16,13 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from actors.hosting import received_config, tied_to_host
+from memory.access_token import TOKEN_NAME
+from memory.atomic_file import sweep_temporaries
 from memory.collisions import check_owners
 from memory.commands.printing import print_rebuilt
 from memory.config import from_mapping, load
+from memory.daemon_client import ADDRESS_NAME
 from memory.data_lock import data_lock
 from memory.embedding_config import configured_model, disabled_reason
 from memory.errors import ConfigError, MemoryPluginError, PackagingError
+from memory.identity import EMBEDDING_JSON
 from memory.locations import Locations
+from memory.outbox import OUTBOX_NAME, read_pending
 from memory.recovery import check_readable
 from memory.supervision import INTERRUPTED, UNUSABLE
 
@@ -30,6 +35,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 PRIVATE_UMASK = 0o077
+RAY_ENVIRONMENT = {
+    # Ray reads it at import: with 0 every port listens on the loopback interface only.
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # Of each process; without it, what a worker prints is not bounded at all.
+    "RAY_ROTATION_MAX_BYTES": str(16 * 1024 * 1024),
+    "RAY_ROTATION_BACKUP_COUNT": "1",
+}
+WRITTEN = (EMBEDDING_JSON, ADDRESS_NAME, TOKEN_NAME)
+"""Files of the data folder whose writers do not look for what a kill left of them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,9 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     locations = Locations(options.config, options.workspace, options.data)
     os.umask(PRIVATE_UMASK)
-    # Ray reads it at import: with 0 every port listens on the loopback interface only.
-    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    for name, value in RAY_ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
     try:
         with _hosted() if options.hosted else contextlib.nullcontext() as config:
             code = _run(locations, config, options)
@@ -77,7 +91,10 @@ def _run(
         raise ConfigError(reason.removeprefix("memory: "))
     configured_model(settings)  # refuses before Ray starts
     with data_lock(locations.data):
+        for name in WRITTEN:
+            sweep_temporaries(locations.data, name)
         check_readable(locations.data)
+        read_pending(locations.data / OUTBOX_NAME)  # refuses what its actor could not open either
         from actors.service import run  # noqa: PLC0415 - imports ray
 
         if not options.rebuild:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, final
 import ray
 from ray.exceptions import RayError
 
-from actors.loops import call
+from actors.loops import call, end_process
 from actors.statuses import EmitterStatus
 from memory.clock import SystemClock
 from memory.errors import MemoryPluginError
@@ -52,7 +52,11 @@ class EventEmitter:
     ) -> None:
         self._provider = provider
         self._clock = clock or SystemClock()
-        self._outbox = Outbox(data / OUTBOX_NAME)
+        try:
+            self._outbox = Outbox(data / OUTBOX_NAME)
+        except OSError as error:
+            # Ray starts an actor afresh whose process ended, not one whose constructor raised.
+            end_process("EventEmitter", error)
         self._leases = Leases()
         self._emitted = asyncio.Event()
 
@@ -69,6 +73,7 @@ class EventEmitter:
         Raises:
             ValueError: the text is blank or longer than MAX_PROMPT_CHARACTERS.
             OSError: the disk refused.
+            StoreError: too many facts wait already.
         """
         if not prompt.strip() or len(prompt) > MAX_PROMPT_CHARACTERS:
             raise ValueError(f"a fact has 1 to {MAX_PROMPT_CHARACTERS} characters")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shutil
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 RAY_LOG_NAME = "ray.log"
 STDOUT, STDERR = 1, 2
+MAX_LOG_BYTES = 16 * 1024 * 1024
+"""Of ``ray.log``; as much again is kept of what stood there before."""
 
 
 def configure() -> None:
@@ -36,7 +39,9 @@ def ray_speaks_into(folder: Path) -> Iterator[TextIO]:
         The real standard error.
     """
     with contextlib.ExitStack() as stack:
-        file = (folder / RAY_LOG_NAME).open("w", errors="backslashreplace")
+        # Appended to, so that those who have it open go on at its start once it is cut off.
+        (folder / RAY_LOG_NAME).open("w").close()
+        file = (folder / RAY_LOG_NAME).open("a", errors="backslashreplace")
         stack.callback(_close, file)
         console = os.fdopen(os.dup(STDERR), "w", buffering=1, errors="backslashreplace")
         stack.callback(_close, console)
@@ -45,6 +50,19 @@ def ray_speaks_into(folder: Path) -> Iterator[TextIO]:
             os.dup2(file.fileno(), descriptor)
         _log_to(logging.StreamHandler(file), "ray", "memory", "actors")
         yield console
+
+
+def shorten(folder: Path) -> None:
+    """Begins ``ray.log`` anew once it is too long; what stood there becomes ``ray.log.1``.
+
+    Ray's processes keep the file open, so it is copied and cut off, not renamed; a line that comes
+    in between is lost.
+    """
+    path = folder / RAY_LOG_NAME
+    with contextlib.suppress(OSError):
+        if path.stat().st_size > MAX_LOG_BYTES:
+            shutil.copyfile(path, path.with_name(f"{path.name}.1"))
+            os.truncate(path, 0)
 
 
 def _close(stream: TextIO) -> None:

@@ -18,7 +18,7 @@ from actors.cluster import (
 )
 from actors.console import Console
 from actors.control import ControlServer
-from actors.logs import RAY_LOG_NAME, ray_speaks_into
+from actors.logs import RAY_LOG_NAME, ray_speaks_into, shorten
 from actors.loops import call, run_forever
 from actors.ray_config import load_ray_config
 from actors.ray_watch import watched
@@ -136,6 +136,7 @@ class Service:
         self.rebuilt: RebuildPayload | None = None
         """What was embedded anew, once that is complete."""
         self._last_line, self._is_live = 0, False
+        self._data = locations.data
         self._system = start(settings, locations, ray_config)
         self._reporter = Reporter(
             self._system, configured_model(settings)[0], saves_off=off_reason(settings)
@@ -254,6 +255,7 @@ class Service:
 
     async def _show(self) -> None:
         """Prints what is new: progress until the live line, then a line per changed file."""
+        await asyncio.to_thread(shorten, self._data)
         status = await self._reporter.status()
         for name, pid in self._reporter.restarted():
             self._console.say(f"{name} was restarted, now process {pid}")

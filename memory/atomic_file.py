@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 _APPENDING = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+_PRIVATE = 0o600
 _FLUSHED_BYTES = 4 << 20
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 _NEVER_A_FILE = frozenset({errno.EISDIR, errno.ENXIO, errno.ELOOP})
 
 
@@ -89,7 +91,7 @@ class OsDisk:
 
     def create(self, path: Path) -> int:
         """Creates a file that must not exist, mode 0600."""
-        return os.open(path, _APPENDING | os.O_CREAT | os.O_EXCL, 0o600)
+        return os.open(path, _APPENDING | os.O_CREAT | os.O_EXCL, _PRIVATE)
 
     def open_to_append(self, path: Path) -> int:
         """Opens a file that exists."""
@@ -215,6 +217,57 @@ def replace_unflushed(path: Path, blocks: Iterable[Buffer], disk: Disk) -> int:
             disk.remove(temporary)
         raise
     return descriptor
+
+
+def create_atomically(
+    path: Path, blocks: Iterable[Buffer], disk: Disk | None = None, *, mode: int = 0o600
+) -> bool:
+    """Writes a file that nobody sees before it is whole and flushed.
+
+    Args:
+        path: The file.
+        blocks: Its content.
+        disk: For tests.
+        mode: Who may do what with it.
+
+    Returns:
+        False if something of that name is there, which is left alone.
+
+    Raises:
+        OSError: the disk refused; there is no file of that name.
+    """
+    disk = disk or OsDisk()
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
+    descriptor = disk.create(temporary)
+    try:
+        if mode != _PRIVATE:
+            os.fchmod(descriptor, mode)
+        _write_all(descriptor, blocks, disk)
+        disk.fsync(descriptor)
+        if not _named(temporary, path, disk):
+            return False
+        disk.fsync_folder(path.parent)
+    finally:
+        with contextlib.suppress(OSError):
+            disk.close(descriptor)
+        with contextlib.suppress(OSError):
+            disk.remove(temporary)
+    return True
+
+
+def _named(temporary: Path, path: Path, disk: Disk) -> bool:
+    """Gives a file a name that nothing has; without links, somebody may take it meanwhile."""
+    try:
+        disk.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if os.path.lexists(path):
+            return False
+        disk.rename(temporary, path)
+    return True
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from memory.atomic_file import open_at_once
 from memory.errors import AnswerTooLarge, DaemonError, DaemonNotRunning
 
 if TYPE_CHECKING:
@@ -82,10 +83,10 @@ def is_running(data_dir: Path) -> bool:
 def running(data_dir: Path) -> Address | None:
     """Returns the address of the daemon; None if there is none or its process is gone."""
     try:
-        with (data_dir / ADDRESS_NAME).open("rb") as file:
+        with open(data_dir / ADDRESS_NAME, "rb", opener=open_at_once) as file:
             written = json.loads(file.read(_MAX_ADDRESS_BYTES))
         address = Address(int(written["pid"]), str(written["socket"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return address if is_alive(address.pid) else None
 

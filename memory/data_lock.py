@@ -53,7 +53,7 @@ def is_held(folder: Path) -> bool:
     Takes and writes nothing, so that any number of processes may ask while one starts.
     """
     try:
-        descriptor = os.open(folder / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(folder / LOCK_NAME, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     try:

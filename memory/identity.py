@@ -9,7 +9,7 @@ import zlib
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from memory.atomic_file import replace_atomically
+from memory.atomic_file import open_at_once, replace_atomically
 from memory.embedding_input import INPUT_FORMAT_VERSION
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def needs_writing(folder: Path, identity: Identity) -> bool:
 def read_embedding_json(folder: Path) -> Recorded | None:
     """Returns the content of ``embedding.json``; None if it is missing or not such a file."""
     with contextlib.suppress(OSError, ValueError, RecursionError):
-        with (folder / EMBEDDING_JSON).open("rb") as file:
+        with open(folder / EMBEDDING_JSON, "rb", opener=open_at_once) as file:
             raw = json.loads(file.read(_MAX_JSON_BYTES))
         match raw:
             case {"provider": str(provider), "model": str(model), "dimension": int(dimension)}:

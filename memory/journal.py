@@ -28,6 +28,7 @@ from memory.atomic_file import is_passing, open_at_once
 from memory.errors import JournalUnusable
 
 if TYPE_CHECKING:
+    from io import FileIO
     from pathlib import Path
 
     from typing_extensions import Buffer
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 JOURNAL_NAME = "memory.wal"
 FORMAT_VERSION = 1
 _MAX_PAYLOAD_BYTES = 256 * 1024 * 1024
+_READ_BYTES = 1 << 20
 _IDENTITY_BYTES = 32
 # The first byte is no text, and the line ends show a transfer in text mode, as in PNG.
 _MAGIC = b"\x89MWL\r\n\x1a\n"
@@ -90,15 +92,45 @@ def read_journal(path: Path, *, identity: bytes) -> Journal | None:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise JournalUnusable(str(path), "not a regular file")
             base = _decode_header(file.read(HEADER_BYTES), path, identity)
-            data = file.readall()
+            data, num_bytes = _read_records(file, after=base)
     except FileNotFoundError:
         return None
     except OSError as error:
         if is_passing(error):
             raise OSError(error.errno, error.strerror, str(path)) from None
         raise JournalUnusable(str(path), error.strerror or "cannot be read") from None
-    records, num_bytes = decode_records(data, after=base)
-    return Journal(base, records, HEADER_BYTES + num_bytes, torn=num_bytes != len(data))
+    records, num_valid = decode_records(data, after=base)
+    return Journal(base, records, HEADER_BYTES + num_valid, torn=num_valid != num_bytes)
+
+
+def _read_records(file: FileIO, *, after: int) -> tuple[bytes, int]:
+    """Returns the bytes of the whole records, and how many bytes there are.
+
+    Nothing else is held in memory: a file that is damaged or forged may be of any size.
+    """
+    start, end = file.tell(), 0
+    num_bytes = max(0, os.fstat(file.fileno()).st_size - start)
+    while num_bytes - end >= FRAME_BYTES:
+        frame = file.read(FRAME_BYTES)
+        if len(frame) < FRAME_BYTES:
+            break
+        length, revision = _FRAME.unpack_from(frame)
+        crc = zlib.crc32(frame[: _FRAME.size])
+        if length > min(_MAX_PAYLOAD_BYTES, num_bytes - end - FRAME_BYTES) or revision <= after:
+            break
+        if _CRC.unpack_from(frame, _FRAME.size)[0] != _checksum_of_next(file, length, crc):
+            break
+        after = revision
+        end += FRAME_BYTES + length
+    file.seek(start)
+    return file.read(end), num_bytes
+
+
+def _checksum_of_next(file: FileIO, num_bytes: int, crc: int) -> int:
+    while num_bytes and (piece := file.read(min(num_bytes, _READ_BYTES))):
+        crc = zlib.crc32(piece, crc)
+        num_bytes -= len(piece)
+    return crc
 
 
 def encode_header(identity: bytes, base: int) -> bytes:

@@ -1,8 +1,9 @@
 """Which ``skills:memory`` events still wait for a handler?
 
 A file of JSON lines that is appended to, each synced before the call returns: an event is delivered
-at least once and survives a kill (SPEC A5). Opening it drops the text of what was handled once that
-is most of the file. The snippet is data; nothing here looks inside it.
+at least once and survives a kill (SPEC A5). The text of what was handled is dropped once that is
+most of the file, so that the file stays within twice of what waits and of the ids that are kept.
+The snippet is data; nothing here looks inside it.
 
 An event whose handler failed waits before it is delivered again, longer each time; after
 MAX_ATTEMPTS it is parked, never dropped, until somebody asks for it again.
@@ -11,22 +12,18 @@ MAX_ATTEMPTS it is parked, never dropped, until somebody asks for it again.
 from __future__ import annotations
 
 import hashlib
-import json
-import logging
-import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from memory.atomic_file import OsDisk, replace_atomically, sweep_temporaries
+from memory.errors import StoreError
+from memory.outbox_file import NotAFile, OutboxFile, encode, read_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from memory.atomic_file import Disk
-
-logger = logging.getLogger(__name__)
 
 OUTBOX_NAME = "outbox.jsonl"
 """In the data folder."""
@@ -35,10 +32,13 @@ MAX_ATTEMPTS = 5
 FIRST_RETRY_S = 60.0
 RETRY_FACTOR = 4.0
 """So the five attempts take 85 minutes."""
+MAX_PENDING = 10_000
+MAX_PENDING_BYTES = 64 * 1024 * 1024
+"""Of what waits for a handler, as it is stored; a fact beyond either is refused."""
 MAX_RESULTS = 50
 """Results that are kept; of older events only the id is."""
-MAX_COMPACT_BYTES = 64 * 1024
-"""A smaller file is never worth a compaction."""
+MAX_HANDLED = 20_000
+"""Ids that are kept; a text that was handled longer ago is an event again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class SkillEvent:
     """A fact handed to whoever handles ``skills:memory``."""
 
     event_id: str
-    """First 16 hex digits of the SHA-256 of the prompt: the same text is the same event."""
+    """See the function ``event_id``: the same text is the same event."""
     prompt: str
     """The snippet to remember."""
     source_ids: tuple[str, ...]
@@ -94,21 +94,19 @@ class Outbox:
     Args:
         path: File to append to; created with its folder when the first event arrives.
         disk: Where it lies; the machine's by default.
+    Raises:
+        OSError: the file is there but cannot be read now.
     """
 
     def __init__(self, path: Path, *, disk: Disk | None = None) -> None:
-        self._path = path
-        self._disk = disk or OsDisk()
+        self._name = path.name
         self._pending: dict[str, SkillEvent] = {}
         self._acknowledged: dict[str, SaveResult | None] = {}
         self._failed: dict[str, FailedEvent] = {}
-        self._unreadable: list[bytes] = []
-        """Half a line that a kill left, or a record of a later version."""
-        self._ends_torn = False
-        """Whether the file may end in half a line, which the next one must not be glued to."""
-        self._is_name_synced = False
-        sweep_temporaries(path.parent, path.name)
-        self._compact(self._replay())
+        self._line_bytes: dict[str, int] = {}
+        """Of each pending event."""
+        self._file = OutboxFile(path, disk, self._take)
+        self._file.compact(self._lines)
 
     @property
     def pending(self) -> tuple[SkillEvent, ...]:
@@ -146,11 +144,19 @@ class Outbox:
 
         Raises:
             OSError: the disk refused; the event is not stored.
+            StoreError: too much waits already; the same.
+            ValueError: it is longer than a line may be; the same.
         """
         if self.state(event.event_id) != "unknown":
             return False
-        self._append({"event": asdict(event)})
-        self._pending[event.event_id] = event
+        line = encode({"event": asdict(event)})
+        num_bytes = sum(self._line_bytes.values()) + len(line)
+        if len(self._pending) >= MAX_PENDING or num_bytes > MAX_PENDING_BYTES:
+            raise StoreError(
+                f"{self._name} is full: {len(self._pending):,} facts wait for a handler"
+            )
+        self._file.append(line)
+        self._keep(event, len(line))
         return True
 
     def acknowledge(self, event_id: str, result: SaveResult | None = None) -> bool:
@@ -165,10 +171,9 @@ class Outbox:
         """
         if event_id not in self._pending:
             return False
-        self._append(_acknowledgement(event_id, result))
-        del self._pending[event_id]
-        self._failed.pop(event_id, None)
-        self._acknowledged[event_id] = result
+        self._file.append(encode(_acknowledgement(event_id, result)))
+        self._end(event_id, result)
+        self._file.compact(self._lines)
         return True
 
     def fail(self, event_id: str, reason: str, now: float) -> FailedEvent | None:
@@ -187,8 +192,9 @@ class Outbox:
         attempts = (before.attempts if before else 0) + 1
         retry_at = now + FIRST_RETRY_S * RETRY_FACTOR ** (attempts - 1)
         failed = FailedEvent(event_id, attempts, reason, retry_at)
-        self._append({"failed": asdict(failed)})
+        self._file.append(encode({"failed": asdict(failed)}))
         self._failed[event_id] = failed
+        self._file.compact(self._lines)
         return failed
 
     def retry(self, event_id: str) -> bool:
@@ -202,81 +208,44 @@ class Outbox:
         """
         if event_id not in self._failed:
             return False
-        self._append({"retried": event_id})
+        self._file.append(encode({"retried": event_id}))
         del self._failed[event_id]
+        self._file.compact(self._lines)
         return True
 
-    def _append(self, record: Mapping[str, object]) -> None:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        line = _line(record)
-        if self._ends_torn:
-            line = b"\n" + line
-        try:
-            self._ends_torn = True  # until the whole line is known to be there
-            self._disk.write(descriptor, line)
-            self._disk.fsync(descriptor)
-            self._ends_torn = False
-        finally:
-            os.close(descriptor)
-        if not self._is_name_synced:
-            self._disk.fsync_folder(self._path.parent)
-            self._is_name_synced = True
-
-    def _replay(self) -> int:
-        """Reads the file; returns its size in bytes."""
-        if not self._path.exists():
-            return 0
-        data = self._path.read_bytes()
-        self._ends_torn = not data.endswith(b"\n") and bool(data)
-        for line in filter(None, data.split(b"\n")):
-            try:
-                self._take(json.loads(line))
-            except (ValueError, KeyError, TypeError):
-                # A kill in the middle of an append leaves half a line; its caller got no answer.
-                logger.warning("skipped an unreadable line of %s", self._path.name)
-                self._unreadable.append(line)
-        return len(data)
-
     def _take(self, record: Mapping[str, Any]) -> None:
-        if "event" in record:
-            event = event_from(record["event"])
-            self._pending[event.event_id] = event
-        elif "failed" in record:
-            failed = FailedEvent(**record["failed"])
-            self._failed[failed.event_id] = failed
-        elif "retried" in record:
-            self._failed.pop(record["retried"], None)
-        else:
-            identity, told = record["acknowledged"], record.get("result")
-            self._pending.pop(identity, None)
-            self._failed.pop(identity, None)
-            self._acknowledged[identity] = SaveResult(identity, **told) if told else None
+        match record:
+            case {"event": fields}:
+                self._keep(_stored(fields), len(encode(record)))
+            case {"failed": fields}:
+                failed = _failed_from(fields)
+                self._failed[failed.event_id] = failed
+            case {"retried": identity}:
+                self._failed.pop(identity, None)
+            case {"acknowledged": identity}:
+                told = record.get("result")
+                self._end(identity, _result_from(identity, told) if told else None)
 
-    def _acknowledgements(self) -> Iterator[Mapping[str, object]]:
-        """Yields a record for each handled event, with its result if that is kept."""
+    def _keep(self, event: SkillEvent, num_bytes: int) -> None:
+        self._pending[event.event_id] = event
+        self._line_bytes[event.event_id] = num_bytes
+
+    def _end(self, identity: str, result: SaveResult | None) -> None:
+        for known in (self._pending, self._failed, self._line_bytes):
+            known.pop(identity, None)
+        self._acknowledged[identity] = result
+        while len(self._acknowledged) > MAX_HANDLED:
+            del self._acknowledged[next(iter(self._acknowledged))]
+
+    def _lines(self) -> list[bytes]:
+        """Returns what the file must hold."""
         kept = {result.event_id: result for result in self.results}
-        for identity in self._acknowledged:
-            yield _acknowledgement(identity, kept.get(identity))
-
-    def _compact(self, size_bytes: int) -> None:
-        """Rewrites the file without the events that were handled, if that halves it."""
-        if size_bytes <= MAX_COMPACT_BYTES:
-            return
-        lines = [
-            *(line + b"\n" for line in self._unreadable),
-            *(_line(record) for record in self._acknowledgements()),
-            *(_line({"event": asdict(event)}) for event in self._pending.values()),
-            *(_line({"failed": asdict(failed)}) for failed in self.failed),
+        ended = (_acknowledgement(each, kept.get(each)) for each in self._acknowledged)
+        return [
+            *map(encode, ended),
+            *(encode({"event": asdict(event)}) for event in self._pending.values()),
+            *(encode({"failed": asdict(failed)}) for failed in self.failed),
         ]
-        if 2 * sum(map(len, lines)) > size_bytes:
-            return
-        try:
-            replace_atomically(self._path, lines, self._disk)
-        except OSError as error:
-            logger.warning("cannot compact %s: %s", self._path.name, error.strerror or error)
-        else:
-            self._ends_torn, self._is_name_synced = False, True
 
 
 def read_pending(path: Path) -> tuple[SkillEvent, ...]:
@@ -286,18 +255,17 @@ def read_pending(path: Path) -> tuple[SkillEvent, ...]:
         OSError: the file is there but cannot be read.
     """
     pending: dict[str, SkillEvent] = {}
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except FileNotFoundError:
-        return ()
-    for line in filter(None, lines):
-        with suppress(ValueError, KeyError, TypeError):  # half a line: somebody is writing it
-            match json.loads(line):
-                case {"event": dict(fields)}:
-                    event = event_from(fields)
-                    pending[event.event_id] = event
-                case {"acknowledged": identity}:
-                    pending.pop(identity, None)
+
+    def take(record: Mapping[str, Any]) -> None:
+        match record:
+            case {"event": fields}:
+                event = _stored(fields)
+                pending[event.event_id] = event
+            case {"acknowledged": identity}:
+                pending.pop(identity, None)
+
+    with suppress(NotAFile):
+        read_records(path, take)  # half a line: somebody is writing it
     return tuple(pending.values())
 
 
@@ -308,17 +276,42 @@ def event_from(fields: Mapping[str, Any]) -> SkillEvent:
         KeyError, TypeError: a field is missing or not known.
     """
     lists = {name: tuple(fields[name]) for name in ("source_ids", "related")}
-    return SkillEvent(**{**fields, **lists})
+    event = SkillEvent(**{**fields, **lists})
+    _check(event, event_id=str, prompt=str, created_at=(int, float), skill=str)
+    return event
+
+
+def _stored(fields: Mapping[str, Any]) -> SkillEvent:
+    """Returns an event of the file; raises as ``event_from``, or ValueError."""
+    event = event_from(fields)
+    if event.event_id != event_id(event.prompt):
+        raise ValueError("the text is another one than the id says")
+    return event
+
+
+def _failed_from(fields: Mapping[str, Any]) -> FailedEvent:
+    failed = FailedEvent(**fields)
+    _check(failed, event_id=str, attempts=int, reason=str, retry_at=(int, float))
+    return failed
+
+
+def _result_from(identity: str, fields: Mapping[str, Any]) -> SaveResult:
+    result = SaveResult(identity, **fields)
+    _check(result, line=str, at=(int, float))
+    return result
+
+
+def _check(record: object, **types: type | tuple[type, ...]) -> None:
+    """Raises TypeError if a field has another type."""
+    for name, kind in types.items():
+        if not isinstance(getattr(record, name), kind):
+            raise TypeError(f"{name} has another type")
 
 
 def _acknowledgement(event_id: str, result: SaveResult | None) -> dict[str, object]:
     if result is None:
         return {"acknowledged": event_id}
     return {"acknowledged": event_id, "result": {"line": result.line, "at": result.at}}
-
-
-def _line(record: Mapping[str, object]) -> bytes:
-    return json.dumps(record).encode() + b"\n"
 
 
 def event_id(prompt: str) -> str:

@@ -14,6 +14,7 @@ import mmap
 import os
 import stat
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from memory.snapshot_header import Header, SnapshotInfo
 
 SNAPSHOT_NAME = "memory.msp"
+MAX_SET_ASIDE = 2
 _WRITE_BYTES = 1 << 20
 
 
@@ -106,6 +108,8 @@ def sweep_temporaries(folder: Path, *, disk: atomic_file.Disk | None = None) -> 
 def set_aside(path: Path, now: float) -> Path:
     """Renames an unreadable snapshot to ``memory.msp.bad-<UTC time>``. For the owner only.
 
+    Only the last MAX_SET_ASIDE of them are kept: a disk that goes bad must not fill itself.
+
     Args:
         path: ``memory.msp``.
         now: Unix time, seconds.
@@ -115,7 +119,29 @@ def set_aside(path: Path, now: float) -> Path:
         OSError: the folder refused.
     """
     moment = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
-    return path.replace(path.with_name(f"{path.name}.bad-{moment}"))
+    kept_as = path.replace(path.with_name(f"{path.name}.bad-{moment}"))
+    forget_set_aside(path, num_kept=MAX_SET_ASIDE)
+    return kept_as
+
+
+def forget_set_aside(path: Path, *, num_kept: int = 0) -> bool:
+    """Removes snapshots that were set aside, but for the last ones. For the owner only.
+
+    Args:
+        path: ``memory.msp``.
+        num_kept: How many stay.
+
+    Returns:
+        Whether there was one.
+    """
+    earlier = [each for each in path.parent.glob(f"{path.name}.bad-*") if each.is_file()]
+    is_there = False
+    # Their names are those of their times.
+    for each in sorted(earlier)[: max(0, len(earlier) - num_kept)]:
+        with suppress(OSError):
+            each.unlink()
+            is_there = True
+    return is_there
 
 
 class SnapshotFile:

@@ -7,6 +7,7 @@ written.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import threading
@@ -24,6 +25,7 @@ from memory.journal_writer import JournalWriter
 from memory.snapshot import SNAPSHOT_NAME, sweep_temporaries, write
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Executor
     from pathlib import Path
 
@@ -39,6 +41,8 @@ OLD_JOURNAL_NAME = f"{JOURNAL_NAME}.old"
 _MAX_JOURNAL_SHARE = 0.25
 _MAX_JOURNAL_BYTES = 8 * 1024 * 1024
 """About 2,500 sections, which take a second to be made again at the next start."""
+_LONGEST_JOURNAL_BYTES = 1 << 30
+"""Beyond it, which takes a disk that has refused every snapshot for long, nothing is added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,9 +234,11 @@ class IndexStorage:
     def _put_aside(self) -> None:
         """Makes room for a new journal; the old one may hold what somebody paid for."""
         journal, kept = self._data / JOURNAL_NAME, self._data / OLD_JOURNAL_NAME
-        if kept.is_dir() or (journal.is_dir() and os.path.lexists(kept)):
-            # Somebody's folder neither replaces a file nor is replaced.
-            kept = _free_name(kept)
+        # Somebody's folder neither replaces a file nor is replaced.
+        if journal.is_dir() and os.path.lexists(kept):
+            kept = _other_name(kept, os.path.lexists)
+        elif kept.is_dir():
+            kept = _other_name(kept, os.path.isdir)
         with suppress(FileNotFoundError):
             self._disk.rename(journal, kept)
             # Else a power loss may bring it back beside the next snapshot, which it does not fit.
@@ -244,6 +250,8 @@ class IndexStorage:
                 self._waiting.append((revision, change))
             return
         try:
+            if self._journal.num_bytes + len(change) > _LONGEST_JOURNAL_BYTES:
+                raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))  # noqa: TRY301 - as the disk
             self._journal.append(revision, change)
         except (OSError, ValueError) as error:
             self._complain(error)
@@ -256,9 +264,9 @@ def _give_up(journal: JournalWriter) -> None:
         journal.close()
 
 
-def _free_name(path: Path) -> Path:
+def _other_name(path: Path, is_taken: Callable[[Path], bool]) -> Path:
     names = (path.with_name(f"{path.name}.{number}") for number in count(1))
-    return next(name for name in names if not os.path.lexists(name))
+    return next(name for name in names if not is_taken(name))
 
 
 def _size(path: Path) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from memory.index_folders import exchange, forget_previous
 from memory.index_opening import Kept
+from memory.snapshot import SNAPSHOT_NAME, forget_set_aside
 from memory.storage import IndexStorage
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def is_saved(kept: Kept) -> bool:
 
 
 def saved(kept: Kept, data: Path, now: float, helper: Executor | None = None) -> int:
-    """Saves an index whole and returns its revision; a full disk takes the replaced index.
+    """Saves an index whole and returns its revision; a full disk takes what nobody needs.
 
     Args:
         kept: What to save.
@@ -59,10 +60,16 @@ def saved(kept: Kept, data: Path, now: float, helper: Executor | None = None) ->
     try:
         return kept.storage.save(now, helper)
     except OSError as error:
-        if error.errno not in _DISK_FULL or not forget_previous(data):
+        if error.errno not in _DISK_FULL or not _makes_room(data):
             raise
-    logger.warning("the disk is full; the replaced index was removed")
+    logger.warning("the disk is full; the replaced index and unreadable ones were removed")
     return kept.storage.save(now, helper)
+
+
+def _makes_room(data: Path) -> bool:
+    """Removes what nobody needs to go on; returns whether there was anything."""
+    found = forget_previous(data), forget_set_aside(data / SNAPSHOT_NAME)
+    return any(found)
 
 
 def moved(new: Kept, old: Kept, data: Path, disk: Disk | None = None) -> Kept:

@@ -5,8 +5,12 @@ They come from ``workspace_template``; a file that exists is never touched.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+from memory.atomic_file import create_atomically
+
+_READABLE = 0o666
 _PLACEHOLDER = ".gitkeep"
 _PACKAGE = Path(__file__).parent
 _CONFIG = _PACKAGE / "config_template.yml"
@@ -46,9 +50,14 @@ def _template_folder() -> Path:
 
 
 def _write_new(target: Path, text: str) -> bool:
-    try:
-        with target.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
+    if os.path.lexists(target):
         return False
-    return True
+    # Half a file left by a kill would never be touched again.
+    return create_atomically(target, (text.encode(),), mode=_READABLE & ~_umask())
+
+
+def _umask() -> int:
+    """Returns which rights new files of this process do not get."""
+    current = os.umask(0o077)
+    os.umask(current)
+    return current

@@ -21,7 +21,7 @@ from memory.bulk import build_batch
 from memory.debounce import Debounce
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -111,20 +111,28 @@ class InlineSystem:
     shell: Chunker
     """The one behind the handle."""
     loop: asyncio.AbstractEventLoop
+    persister: Any
 
     @classmethod
-    def start(cls, root: Path, data: Path, settings: Settings, info: ModelInfo) -> InlineSystem:
+    def start(
+        cls,
+        root: Path,
+        data: Path,
+        settings: Settings,
+        info: ModelInfo,
+        worker_of: Callable[[HashModel], object] = Worker,
+    ) -> InlineSystem:
         """Starts everything; the first comparison of disk and index begins."""
         model = HashModel(info)
         keeper: Any = Handle(IndexKeeper(settings, info, data, root))
-        worker: Any = Handle(Worker(model))
+        worker: Any = Handle(worker_of(model))
         pool: Any = Handle(EmbedderPool(info, PoolOptions(), worker))
         persister: Any = Handle(Persister(data, keeper, Debounce(30.0, 300.0)))
         options = ChunkerOptions(root, settings.memory, info)
         shell = Chunker(options, keeper, pool, persister, build=_build)
         chunker: Any = Handle(shell)
         watcher, loop = Watcher(root, chunker), asyncio.get_running_loop()
-        return cls(model, keeper, chunker, watcher, shell, loop)
+        return cls(model, keeper, chunker, watcher, shell, loop, persister)
 
     async def stop(self) -> None:
         """Ends the watching and the indexing."""

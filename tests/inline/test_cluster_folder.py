@@ -12,11 +12,13 @@ from typing import NoReturn
 
 import pytest
 
-from actors import index_keeper
+from actors import event_emitter, index_keeper
 from actors.cluster import runtime_folder
 from memory import private_folder
 from memory.config import Settings
+from memory.data_lock import data_lock
 from memory.errors import StoreError
+from memory.outbox import OUTBOX_NAME
 from memory.snapshot import SNAPSHOT_NAME
 from tests.doubles import HashEmbedder
 
@@ -128,31 +130,60 @@ def test_a_daemon_that_finds_a_foreign_file_ends_with_one_line(tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not UNREADABLE.exists(), reason="there is no file whose reading fails")
-def test_a_daemon_whose_index_cannot_be_read_now_ends_with_one_line(tmp_path: Path):
-    """It may be whole, so it must neither be moved away nor embedded anew."""
+@pytest.mark.parametrize("name", [SNAPSHOT_NAME, OUTBOX_NAME])
+def test_a_daemon_whose_file_cannot_be_read_now_ends_with_one_line(tmp_path: Path, name: str):
+    """It may be whole, so it must neither be moved away nor embedded anew, or forgotten."""
     (tmp_path / "data").mkdir()
-    snapshot = tmp_path / "data" / SNAPSHOT_NAME
-    snapshot.symlink_to(UNREADABLE)
+    file = tmp_path / "data" / name
+    file.symlink_to(UNREADABLE)
+    for left in (".embedding.json.0badf00d.tmp", ".daemon.json.0badf00d.tmp"):
+        (file.parent / left).write_text("half")
 
     ended = _ended(tmp_path, tmp_path)
 
+    assert not list(file.parent.glob("*.tmp"))
     assert ended.returncode == 1
-    assert ended.stderr == f"memory: {snapshot}: Input/output error\n"
-    assert snapshot.is_symlink()
+    assert ended.stderr == f"memory: {file}: Input/output error\n"
+    assert file.is_symlink()
+
+
+@pytest.mark.slow
+def test_a_second_daemon_ends_with_one_line_and_touches_nothing(tmp_path: Path):
+    """FAULTS 14: before it starts a Ray."""
+    with data_lock(tmp_path / "data"):
+        before = [(path.name, path.stat().st_mtime_ns) for path in (tmp_path / "data").iterdir()]
+        ended = _ended(tmp_path, tmp_path)
+        after = [(path.name, path.stat().st_mtime_ns) for path in (tmp_path / "data").iterdir()]
+
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("memory: ")
+    assert f"is in use by process {os.getpid()}" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+    assert after == before
+
+
+ACTORS = {
+    index_keeper: lambda data: index_keeper.IndexKeeper(
+        Settings(), HashEmbedder().info, data, data
+    ),
+    event_emitter: lambda data: event_emitter.EventEmitter(data, None),
+}
 
 
 @pytest.mark.skipif(not UNREADABLE.exists(), reason="there is no file whose reading fails")
-def test_a_keeper_whose_index_cannot_be_read_now_starts_afresh(tmp_path: Path, monkeypatch):
+@pytest.mark.parametrize("module", ACTORS, ids=["keeper", "emitter"])
+def test_an_actor_whose_file_cannot_be_read_now_starts_afresh(tmp_path: Path, monkeypatch, module):
     ended = []
 
     def end(name: str, error: BaseException) -> NoReturn:
         ended.append(f"{name}: {error}")
         raise SystemExit
 
-    monkeypatch.setattr(index_keeper, "end_process", end)
-    (tmp_path / SNAPSHOT_NAME).symlink_to(UNREADABLE)
+    monkeypatch.setattr(module, "end_process", end)
+    for name in (SNAPSHOT_NAME, OUTBOX_NAME):
+        (tmp_path / name).symlink_to(UNREADABLE)
 
     with pytest.raises(SystemExit):
-        index_keeper.IndexKeeper(Settings(), HashEmbedder().info, tmp_path, tmp_path)
+        ACTORS[module](tmp_path)
     assert len(ended) == 1
     assert "Input/output error" in ended[0]

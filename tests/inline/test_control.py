@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import socket
@@ -44,9 +45,17 @@ async def data(folder: Path, tmp_path: Path) -> AsyncIterator[Path]:
     async def hang(_words: Mapping[str, Any]) -> object:
         raise TimeoutError
 
-    server = ControlServer(
-        folder, tmp_path, {"echo": echo, "refuse": refuse, "break": break_down, "hang": hang}
-    )
+    async def fill_the_disk(_words: Mapping[str, Any]) -> object:
+        raise OSError(errno.ENOSPC, "No space left on device", "a detail")
+
+    commands = {
+        "echo": echo,
+        "refuse": refuse,
+        "break": break_down,
+        "hang": hang,
+        "write": fill_the_disk,
+    }
+    server = ControlServer(folder, tmp_path, commands)
     await server.start()
     yield tmp_path
     await server.stop()
@@ -95,6 +104,7 @@ async def test_many_may_ask_at_once(data: Path):
         ("refuse", "a.md: not in the index"),
         ("break", "internal error, see the daemon's log"),
         ("hang", "the index is restarting, try again"),
+        ("write", "the disk refused: No space left on device"),
         ("unknown", "this request is not understood"),
     ],
 )

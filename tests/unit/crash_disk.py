@@ -4,7 +4,7 @@
 ``crash_images`` replays the record and yields every state that a kill or a power loss between any
 two operations, or in the middle of one, could leave:
 
-- names: every subset of the creations, renames and removals since the folder was flushed;
+- names: every subset of the creations, links, renames and removals since the folder was flushed;
 - contents since the file was flushed: any version of the file up to any byte, and from there any
   other version or zeros, of the length of any of them; and any single write lost amid the others;
 - what was written before a flush that failed may be zeros for ever, for the system drops such
@@ -161,6 +161,12 @@ class CrashDisk(OsDisk):
         inode = self._names[target.name] = self._names.pop(source.name)
         self.operations.append(Operation("rename", inode, target.name, source=source.name))
 
+    def link(self, source, target):
+        self._count()
+        super().link(source, target)
+        inode = self._names[target.name] = self._names[source.name]
+        self.operations.append(Operation("link", inode, target.name))
+
     def fsync_folder(self, folder):
         self._count()
         if "fsync_folder" not in self._lies:
@@ -287,7 +293,7 @@ def _states(
             case "create":
                 files[operation.inode] = _File([b""])
                 pending.append(operation)
-            case "rename" | "remove":
+            case "rename" | "remove" | "link":
                 pending.append(operation)
             case "fsync_folder":
                 durable, pending = _linked(durable, pending), []
@@ -306,7 +312,7 @@ def _possible_names(durable: dict[str, int], pending: list[Operation]) -> list[d
 
 
 def _linked(names: dict[str, int], operations: list[Operation]) -> dict[str, int]:
-    """Returns the names after creations, renames and removals."""
+    """Returns the names after creations, links, renames and removals."""
     names = dict(names)
     for operation in operations:
         if operation.kind == "remove":

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memory.atomic_file import OsDisk, replace_atomically, sweep_temporaries
+from memory.atomic_file import OsDisk, create_atomically, replace_atomically, sweep_temporaries
 from tests.unit.scripted_disk import ScriptedDisk
 
 
@@ -122,3 +122,29 @@ def test_only_own_temporaries_of_one_name_are_swept(tmp_path):
 
     assert sweep_temporaries(tmp_path, "file") == 2
     assert {path.name for path in tmp_path.iterdir()} == kept
+
+
+def test_a_new_file_is_flushed_before_it_has_its_name(tmp_path):
+    disk = ScriptedDisk()
+
+    assert create_atomically(tmp_path / "new", [b"content"], disk)
+    assert disk.calls == ["create", "write", "fsync", "fsync_folder"]
+    assert (tmp_path / "new").read_bytes() == b"content"
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o600
+    assert (tmp_path / "new").stat().st_nlink == 1
+
+
+@pytest.mark.parametrize("number", [None, errno.EPERM, errno.ENOTSUP])
+def test_a_file_that_is_there_is_not_made_anew_with_or_without_links(tmp_path, monkeypatch, number):
+    def refuse(*_arguments):
+        raise OSError(number, os.strerror(number))
+
+    if number:
+        monkeypatch.setattr(OsDisk, "link", refuse)
+    (tmp_path / "link").symlink_to("nowhere")
+
+    assert create_atomically(tmp_path / "new", [b"first"])
+    assert not create_atomically(tmp_path / "new", [b"second"])
+    assert not create_atomically(tmp_path / "link", [b"third"])
+    assert (tmp_path / "new").read_bytes() == b"first"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["link", "new"]

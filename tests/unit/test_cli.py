@@ -13,7 +13,7 @@ from memory.cli import main
 from memory.commands.stop import _wait_for_end
 from memory.data_lock import data_lock
 from memory.errors import DaemonError
-from memory.outbox import OUTBOX_NAME, Outbox, SkillEvent
+from memory.outbox import OUTBOX_NAME, Outbox, SkillEvent, event_id
 from memory.status_payloads import blank_status
 from tests.doubles import HashEmbedder
 from tests.unit.fake_daemon import fake_daemon
@@ -193,7 +193,8 @@ def test_without_a_daemon_waiting_events_are_read_from_disk(home, capsys):
     assert main(["events"]) == 0
     assert capsys.readouterr().out == "memory: no event waits\n"
 
-    Outbox(data / OUTBOX_NAME).add(SkillEvent("ab12", "Alice moved.", (), (), 12.5))
+    told = SkillEvent(event_id("Alice moved."), "Alice moved.", (), (), 12.5)
+    Outbox(data / OUTBOX_NAME).add(told)
     assert main(["events", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["prompt"] == "Alice moved."
 

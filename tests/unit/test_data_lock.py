@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -63,6 +64,12 @@ def test_asking_whether_it_is_held_writes_nothing(tmp_path):
     assert not is_held(tmp_path)
     assert not is_held(tmp_path / "missing")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pipe_of_that_name_is_asked_at_once(tmp_path):
+    os.mkfifo(tmp_path / LOCK_NAME)
+
+    assert not is_held(tmp_path)
 
 
 def test_a_start_succeeds_at_every_moment_of_a_question(tmp_path):

@@ -121,7 +121,7 @@ def test_a_usual_machine_can_run_ray(ray_looks):
         ({"RAY_AUTH_MODE": "disabled"}, "", "without a token"),
         ({}, "dashboard: {enabled: true, host: 0.0.0.0}\n", "dashboard listens on 0.0.0.0"),
         ({}, "cluster: {objectStoreMiB: 900000000}\n", "would use the disk"),
-        ({}, "cluster: [\n", "ray_config.yaml:2"),
+        ({}, "cluster: [\n", "ray_config.yaml:1"),
     ],
 )
 def test_what_ray_would_do_wrong_is_named(ray_looks, environment, config, said):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ import pytest
 
 from memory.analysis import Analyzer
 from memory.config import EmbeddingsSettings, MemorySettings
-from memory.identity import EMBEDDING_JSON, write_embedding_json
+from memory.identity import EMBEDDING_JSON, Identity, write_embedding_json
 from memory.index import MemoryIndex
 from memory.index_opening import open_or_create
 from memory.index_settings import IndexSettings
@@ -86,6 +87,20 @@ def test_a_journal_that_is_lost_is_told_and_a_new_one_begun(data, damage, said, 
     paths, report, _index = opened(data)
     assert (paths, report.reason) == (["a.md", "b.md", "c.md"], "")
     assert (data / OLD_JOURNAL_NAME / "inside").exists() == old_is_a_folder
+
+
+@pytest.mark.parametrize("old_is_a_folder", [False, True])
+def test_only_the_last_journal_that_was_lost_is_kept(data, old_is_a_folder):
+    """A disk that goes bad must not fill itself."""
+    if old_is_a_folder:
+        (data / OLD_JOURNAL_NAME).mkdir()
+    for number in range(4):
+        (data / JOURNAL_NAME).write_bytes(b"garbage %d" % number)
+        found = open_or_create(SETTINGS, MODEL, data=data, workspace=data, epoch="e", now=NOW)
+        found.storage.stop_logging()
+
+    kept = [path for path in data.glob(f"{OLD_JOURNAL_NAME}*") if path.is_file()]
+    assert [path.read_bytes() for path in kept] == [b"garbage 3"]
 
 
 def test_an_empty_folder_gives_an_empty_index_and_a_reason(tmp_path):
@@ -267,6 +282,69 @@ def test_a_nonsense_embedding_json_counts_as_removed(data, content):
 
     assert paths == ["a.md"]
     assert report.needs_probe
+
+
+OTHER = replace(MODEL, model="other")
+NOBODY, ONE = set(), {"a.md"}
+ON_DISK = {
+    # embedding.json of, memory.msp of: answers, newest, trial call; MODEL is configured
+    (MODEL, MODEL): (ONE, ONE, False),
+    (OTHER, MODEL): (ONE, ONE, False),
+    (None, MODEL): (ONE, ONE, True),
+    (MODEL, OTHER): (ONE, NOBODY, False),
+    (OTHER, OTHER): (ONE, NOBODY, True),
+    (None, OTHER): (ONE, NOBODY, True),
+    (MODEL, None): (NOBODY, NOBODY, False),
+    (OTHER, None): (NOBODY, NOBODY, True),
+    (None, None): (NOBODY, NOBODY, True),
+}
+
+
+@pytest.mark.parametrize(("state", "expected"), ON_DISK.items(), ids=range(9))
+def test_the_header_of_the_snapshot_decides_which_index_answers(tmp_path, state, expected):
+    """FAULTS 11: nine of nine, with the vectors of the configured model or with none."""
+    recorded, saved = state
+    if saved:
+        index = MemoryIndex(saved, Analyzer("english"), IndexSettings(), epoch="before")
+        put(index, HashEmbedder(), parsed("a.md", ["Ships sailed."]))
+        storage = IndexStorage(tmp_path, index, saved_revision=-1, saved_at=0.0, complete=False)
+        storage.save(NOW)
+        storage.stop_logging()
+    if recorded:
+        write_embedding_json(tmp_path, Identity.of(recorded))
+    found = open_or_create(
+        SETTINGS, MODEL, data=tmp_path, workspace=tmp_path, epoch="after", now=NOW
+    )
+
+    answering = found.old.index if found.old else found.index
+    assert (answering.paths(), found.index.paths(), found.report.needs_probe) == expected
+    assert bool(found.report.reason) == (state != (MODEL, MODEL))
+
+
+FOREIGN = {
+    # As msgpack and as JSON; what another engine makes of a few documents.
+    "orama": b"\x86\xb7internalDocumentIDStore\x91\xa1a\xa5index\x80\xa4docs\x82\xa4docs\x80\xa5"
+    b"count\x00\xa8sorting\x80\xa6pinning\x80\xa8language\xa7english",
+    "orama as json": b'{"internalDocumentIDStore":{"internalIdToId":["a"]},"index":{},"docs":{}}',
+    "an earlier version": b"\x89MSP\r\n\x1a\n\x02\x00\x00\x00" + bytes(500),
+    "a later version": b"\x89MSP\r\n\x1a\n\x09\x00\x00\x00" + bytes(500),
+}
+
+
+@pytest.mark.parametrize("content", FOREIGN.values(), ids=FOREIGN)
+def test_a_snapshot_of_somebody_else_is_set_aside_with_the_reason(data, content, caplog):
+    """FAULTS 13."""
+    (data / SNAPSHOT_NAME).write_bytes(content)
+
+    paths, report, _index = opened(data)
+
+    assert paths == []
+    (name,) = set_aside(data)
+    assert (data / name).read_bytes() == content
+    assert re.search(r"not a snapshot of this product|format \d, expected 3", report.reason)
+    assert f"kept as {name}" in report.reason
+    assert [each.levelname for each in caplog.records] == ["WARNING"]
+    assert report.reason.startswith(caplog.records[0].message.strip())
 
 
 def test_an_embedding_json_that_disagrees_does_not_win_over_the_header(data):

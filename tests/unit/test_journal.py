@@ -143,6 +143,25 @@ def test_nothing_is_allocated_for_a_length_beyond_the_file(path, length):
         tracemalloc.stop()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("length", [1, 2**27, 2**28])
+def test_what_is_behind_the_records_claims_no_memory_however_much_it_is(path, length):
+    """FAULTS 10: sparse files of a gigabyte, of zeros or of one forged record."""
+    good = path.read_bytes()
+    for tail in (b"", struct.pack("<IQI", length, 99, 0)):
+        path.write_bytes(good + tail)
+        os.truncate(path, 1 << 30)
+        tracemalloc.start()
+        try:
+            journal = read_journal(path, identity=IDENTITY)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+        assert (len(journal.records), journal.valid_bytes, journal.torn) == (4, len(good), True)
+        assert peak < 5_000_000
+
+
 def test_a_length_above_the_cap_is_a_torn_tail_even_if_it_is_all_there(monkeypatch):
     data = encode_record(8, bytes(10)) + encode_record(9, bytes(11))
     monkeypatch.setattr("memory.journal._MAX_PAYLOAD_BYTES", 10)

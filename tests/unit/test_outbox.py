@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from memory.errors import StoreError
 from memory.outbox import (
     MAX_ATTEMPTS,
-    MAX_COMPACT_BYTES,
     MAX_RESULTS,
     Outbox,
     SaveResult,
@@ -18,6 +18,7 @@ from memory.outbox import (
     event_id,
     read_pending,
 )
+from memory.outbox_file import MAX_COMPACT_BYTES
 from tests.unit.scripted_disk import ScriptedDisk
 
 if TYPE_CHECKING:
@@ -108,11 +109,11 @@ def test_the_name_of_the_file_survives_a_power_loss_as_its_first_event_does(path
     disk = ScriptedDisk()
     outbox = Outbox(path, disk=disk)
     outbox.add(event("one"))
-    assert disk.calls == ["write", "fsync", "fsync_folder"]
+    assert disk.calls == ["create", "write", "fsync", "fsync_folder"]
     assert disk.folders == [path.parent]
 
     outbox.add(event("two"))
-    assert disk.calls == ["write", "fsync", "fsync_folder", "write", "fsync"]
+    assert disk.calls == ["create", "write", "fsync", "fsync_folder", "write", "fsync"]
 
 
 def test_a_name_that_an_earlier_process_may_not_have_synced_is_synced(path):
@@ -203,6 +204,46 @@ def test_a_line_of_a_later_version_outlives_a_compaction(path):
 
     assert path.stat().st_size < len(LONG)
     assert foreign in path.read_bytes().splitlines()
+
+
+def test_what_is_handled_while_it_is_open_never_fills_the_disk(path):
+    outbox, largest = Outbox(path), 0
+    for number in range(200):
+        each = event(f"{number} {'x' * 5_000}")
+        outbox.add(each)
+        outbox.acknowledge(each.event_id)
+        largest = max(largest, path.stat().st_size)
+
+    assert largest < MAX_COMPACT_BYTES + 2 * 5_500
+    assert Outbox(path).state(event_id(f"0 {'x' * 5_000}")) == "saved"
+
+
+def test_only_the_last_ids_of_what_was_handled_are_kept(path, monkeypatch):
+    monkeypatch.setattr("memory.outbox.MAX_HANDLED", 3)
+    outbox = Outbox(path)
+    for number in range(5):
+        outbox.add(event(f"{number}"))
+        outbox.acknowledge(event_id(f"{number}"))
+
+    for each in (outbox, Outbox(path)):
+        assert [each.state(event_id(f"{n}")) for n in range(5)] == ["unknown"] * 2 + ["saved"] * 3
+
+
+@pytest.mark.parametrize("limit", [("MAX_PENDING", 2), ("MAX_PENDING_BYTES", 500)])
+def test_a_fact_beyond_what_may_wait_is_refused_until_one_is_handled(path, monkeypatch, limit):
+    monkeypatch.setattr(f"memory.outbox.{limit[0]}", limit[1])
+    outbox = Outbox(path)
+    outbox.add(event("one"))
+    outbox.add(event("two"))
+    before = path.read_bytes()
+
+    with pytest.raises(StoreError, match=r"outbox\.jsonl is full: 2 facts wait"):
+        outbox.add(event("three"))
+    assert path.read_bytes() == before
+    assert not outbox.add(event("two"))
+    outbox.acknowledge(event_id("one"))
+    assert outbox.add(event("three"))
+    assert [each.prompt for each in Outbox(path).pending] == ["two", "three"]
 
 
 def test_what_a_killed_compaction_left_is_swept(path):
@@ -309,20 +350,18 @@ def test_a_result_is_kept_with_the_acknowledgement(path):
 
 
 def test_a_compaction_keeps_failures_and_the_last_results(path):
-    outbox = Outbox(path)
+    outbox, size = Outbox(path), 0
     num_events = MAX_RESULTS + 10
     for number in range(num_events):
         prompt = f"{number} {'x' * 2_000}"
         outbox.add(event(prompt))
         outbox.acknowledge(event_id(prompt), SaveResult(event_id(prompt), f"{number}", 1.0))
+        size = max(size, path.stat().st_size)
     outbox.add(event("poison"))
     outbox.fail(event_id("poison"), "reason", 5.0)
-    size = path.stat().st_size
-
-    compacted = Outbox(path)
 
     assert path.stat().st_size < size / 2
-    for each in (compacted, Outbox(path)):
+    for each in (outbox, Outbox(path)):
         assert [result.line for result in each.results] == [
             f"{number}" for number in range(num_events - 1, num_events - 1 - MAX_RESULTS, -1)
         ]

@@ -119,4 +119,4 @@ def test_the_table_holds_the_patterns_that_matter():
     names = {param.id for param in patterns()}
 
     assert len(names) >= 50
-    assert {"memory.analysis.WORD", "memory.splitting._LAST_BORDERS", *CAPPED} <= names
+    assert {"memory.segmentation.WORD", "memory.splitting._LAST_BORDERS", *CAPPED} <= names

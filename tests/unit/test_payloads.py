@@ -114,6 +114,7 @@ def test_a_blank_status_knows_nothing_and_is_not_shared():
         "last_reconcile_age_s",
         "saves",
         "actors",
+        "config_error",
     }
 
 

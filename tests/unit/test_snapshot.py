@@ -289,6 +289,18 @@ def test_a_bad_snapshot_is_kept_under_another_name(path):
     assert not path.exists()
 
 
+def test_only_the_last_bad_snapshots_are_kept(path):
+    """A disk that goes bad must not fill itself."""
+    content = path.read_bytes()
+    (path.parent / f"{SNAPSHOT_NAME}.bad-00000000T000000Z").mkdir()
+    for day in range(5):
+        path.write_bytes(content + bytes([day]))
+        set_aside(path, 1_780_000_000 + day * 86_400)
+
+    kept = sorted(each for each in path.parent.iterdir() if each.is_file())
+    assert [each.read_bytes()[-1] for each in kept] == [3, 4]
+
+
 def test_the_rest_of_killed_writers_is_swept(path):
     """FAULTS 7."""
     (path.parent / f".{SNAPSHOT_NAME}.0a1b2c3d.tmp").write_bytes(b"half")

@@ -154,6 +154,26 @@ def test_a_refused_record_makes_a_snapshot_due(tmp_path, kept, embedder, monkeyp
     assert dump(opened(tmp_path, embedder)[0]) == dump(index)
 
 
+def test_a_journal_that_nobody_could_shorten_for_long_takes_no_more(
+    tmp_path, kept, embedder, monkeypatch
+):
+    """What it took is there, what came after it waits for the snapshot that is due."""
+    index, storage = kept
+    put(index, embedder, parsed("a.md", ["One."]))
+    taken = storage.status().journal_bytes
+    monkeypatch.setattr("memory.storage._LONGEST_JOURNAL_BYTES", taken + 10)
+    put(index, embedder, parsed("b.md", ["Two."]))
+    put(index, embedder, parsed("c.md", ["Three."]))
+
+    assert (tmp_path / JOURNAL_NAME).stat().st_size == taken
+    assert storage.status().needs_save
+    assert "File too large" in storage.status().trouble
+    assert opened(tmp_path, embedder)[0].paths() == {"a.md"}
+    storage.save(2.0)
+    put(index, embedder, parsed("d.md", ["Four."]))
+    assert opened(tmp_path, embedder)[0].paths() == {"a.md", "b.md", "c.md", "d.md"}
+
+
 def test_changes_beside_the_save_that_begins_a_journal_are_in_it(tmp_path, embedder, monkeypatch):
     """Else an index that changes all the time would never have one."""
     index, storage = opened(tmp_path, embedder)

@@ -267,11 +267,13 @@ def test_a_full_disk_takes_the_replaced_index(tmp_path, memory_on, monkeypatch):
     memory.put_all(LATE)
     memory.remove("gone.md")
     memory.take_over()
+    bad = folder / f"{SNAPSHOT_NAME}.bad-20260101T000000Z"
+    bad.write_bytes(b"unreadable")
     real, attempts = IndexStorage.save, []
 
     def save_if_there_is_room(storage, *arguments):
         attempts.append(1)
-        if (folder / PREVIOUS_NAME).exists():
+        if (folder / PREVIOUS_NAME).exists() or bad.exists():
             raise OSError(errno.ENOSPC, "No space left on device")
         return real(storage, *arguments)
 
@@ -280,6 +282,7 @@ def test_a_full_disk_takes_the_replaced_index(tmp_path, memory_on, monkeypatch):
 
     assert len(attempts) == 2
     assert not (folder / PREVIOUS_NAME).exists()
+    assert not bad.exists()
 
 
 def test_a_file_system_without_links_only_keeps_no_replaced_index(tmp_path, memory_on, monkeypatch):
