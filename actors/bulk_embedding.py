@@ -8,36 +8,31 @@ that the provider refuses harms none of its neighbours.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
-from collections import deque
-from dataclasses import dataclass, field
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from memory.batching import LearnedLimits, first_request, share
+from actors.waiting_texts import WaitingText, WaitingTexts, embedded, note_failure
+from memory.batching import LearnedLimits, share
 from memory.errors import (
     BadEmbedding,
     InputRejected,
     ProviderAwaited,
     ProviderRejected,
     ProviderUnavailable,
-    TextsUnanswered,
 )
-from memory.messages import Embedded
 from memory.recent import Recent
 from memory.refusals import RefusalSearch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from actors.model_calls import ModelCalls
     from memory.clock import Clock
     from memory.errors import EmbeddingError
+    from memory.messages import Embedded
     from memory.providers.base import ModelInfo, TokenCounter
     from memory.spending import Spending
 
@@ -49,29 +44,6 @@ MAX_QUARANTINED = 1_024
 MAX_KEPT = 2_048
 """Vectors that are kept for callers who ask again after a failure: paid for, not yet stored."""
 BUDGET_RETRY_S = 600.0
-
-
-@dataclass(slots=True, eq=False)
-class _Item:
-    text: str
-    num_tokens: int
-    is_query: bool
-    failure: str = ""
-    """Why the last request it was part of failed; empty if none has."""
-    row: asyncio.Future[NDArray[np.float32]] = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
-
-    @property
-    def name(self) -> bytes:
-        """Identity of what is asked for."""
-        digest = hashlib.sha256(b"q" if self.is_query else b"d")
-        digest.update(self.text.encode("utf-8", "surrogatepass"))
-        return digest.digest()
-
-    def fail(self, error: Exception) -> None:
-        if not self.row.done():
-            self.row.set_exception(error)
 
 
 class BulkEmbedding:
@@ -108,7 +80,7 @@ class BulkEmbedding:
         """Whether the provider may not work at all: then a text of ours is tried first."""
         self._vouched = False
         """Whether that text got a vector, and none of somebody else has since."""
-        self._waiting: deque[_Item] = deque()
+        self._waiting = WaitingTexts()
         self._running: set[asyncio.Task[None]] = set()
         self._alarm: asyncio.Task[None] | None = None
         self._kept: Recent[bytes, NDArray[np.float32]] = Recent(MAX_KEPT)
@@ -125,7 +97,7 @@ class BulkEmbedding:
             ProviderUnavailable: no vectors for now; what was embedded meanwhile is kept.
         """
         items = [self._item(text, is_query=is_query) for text in texts]
-        self._waiting += [item for item in items if not item.row.done()]
+        self._waiting.add(items)
         self.num_waiting += len(items)
         self._pump()
         try:
@@ -134,38 +106,25 @@ class BulkEmbedding:
         except asyncio.CancelledError:
             for item in items:
                 item.row.cancel()
-            self._waiting = deque(item for item in self._waiting if not item.row.done())
+            self._waiting.forget_done()
             raise
         finally:
             self.num_waiting -= len(items)
-        return self._collected(items)
+        try:
+            return embedded(items, self._dim)
+        except Exception:
+            self._keep(items)
+            raise
 
-    def _item(self, text: str, *, is_query: bool) -> _Item:
-        item = _Item(text, self._count(text), is_query)
+    def _item(self, text: str, *, is_query: bool) -> WaitingText:
+        item = WaitingText(text, self._count(text), is_query)
         if self.quarantine and (reason := self.quarantine.get(item.name)) is not None:
             item.fail(InputRejected(self._info.provider, reason))
         elif self._kept and (row := self._kept.pop(item.name)) is not None:
             item.row.set_result(row)
         return item
 
-    def _collected(self, items: Sequence[_Item]) -> Embedded:
-        errors = [item.row.exception() for item in items]
-        for error in errors:
-            if error is not None and not isinstance(error, InputRejected):
-                self._keep(items)
-                raise error
-        refused = tuple(
-            (number, error.reason)
-            for number, error in enumerate(errors)
-            if isinstance(error, InputRejected)
-        )
-        rows = np.zeros((len(items), self._dim), np.float32)
-        for number, item in enumerate(items):
-            if errors[number] is None:
-                rows[number] = item.row.result()
-        return Embedded(rows, refused)
-
-    def _keep(self, items: Sequence[_Item]) -> None:
+    def _keep(self, items: Sequence[WaitingText]) -> None:
         for item in items:
             if item.row.exception() is None:
                 self._kept.put(item.name, item.row.result().copy())
@@ -174,11 +133,11 @@ class BulkEmbedding:
         """Starts as many requests as may run now; called whenever that may have changed."""
         while self._waiting:
             if (error := self._calls.turned_away()) is not None:
-                self._turn_all_away(error)
+                self._waiting.turn_all_away(error, is_vouched=self._vouched)
                 self._in_doubt, self._vouched = True, False
                 return
             if (error := self._over_budget()) is not None:
-                self._turn_all_away(error)
+                self._waiting.turn_all_away(error, is_vouched=self._vouched)
                 return
             if (wait_s := self._calls.wait_s()) > 0:
                 self._pump_in(wait_s)
@@ -187,23 +146,16 @@ class BulkEmbedding:
                 return
             self._start(self._next_batch())
 
-    def _turn_all_away(self, error: ProviderAwaited) -> None:
-        own = TextsUnanswered if self._vouched else ProviderUnavailable
-        while self._waiting:
-            item = self._waiting.popleft()
-            is_tried = bool(item.failure)
-            item.fail(own(error.provider, item.failure, error.retry_after_s) if is_tried else error)
-
     def _has_room(self) -> bool:
-        room, first = self._spending.room, self._waiting[0]
+        room, first = self._spending.room, self._waiting.first
         # What is under way may cost less than it reserved.
         is_affordable = room is None or first.num_tokens <= room
-        most = self._calls.num_at_once + (0 if first.is_query else self._calls.num_spare)
+        most = self._calls.workers.num_handed_over(is_query=first.is_query)
         return len(self._running) < most and is_affordable
 
     def _over_budget(self) -> ProviderAwaited | None:
         room = self._spending.room
-        if room is None or self._running or self._waiting[0].num_tokens <= room:
+        if room is None or self._running or self._waiting.first.num_tokens <= room:
             return None
         reason = f"token budget of {self._spending.token_budget:,} used up"
         return ProviderAwaited(self._info.provider, reason, BUDGET_RETRY_S)
@@ -217,23 +169,18 @@ class BulkEmbedding:
         if self._alarm is None:
             self._alarm = asyncio.get_running_loop().create_task(alarm())
 
-    def _next_batch(self) -> list[_Item]:
-        is_query = self._waiting[0].is_query
-        if is_query and self._spreads:
-            # A real question waits for one of them at most.
-            return [self._waiting.popleft()]
+    def _next_batch(self) -> list[WaitingText]:
         max_inputs, max_tokens = self.limits.saved()
         if self._spreads:
-            free = self._calls.num_at_once - len(self._running)
+            free = self._calls.workers.num_at_once - len(self._running)
             max_inputs = min(max_inputs, share(len(self._waiting), free))
+            if self._waiting.first.is_query:
+                max_inputs = 1  # a real question waits for one of them at most
         if self._spending.room is not None:
             max_tokens = min(max_tokens, self._spending.room)
-        alike = takewhile(lambda item: item.is_query == is_query, self._waiting)
-        sizes = (item.num_tokens for item in alike)
-        number = first_request(sizes, max_inputs=max_inputs, max_tokens=max_tokens)
-        return [self._waiting.popleft() for _ in range(number)]
+        return self._waiting.take(max_inputs, max_tokens)
 
-    def _start(self, batch: Sequence[_Item]) -> None:
+    def _start(self, batch: Sequence[WaitingText]) -> None:
         task = asyncio.get_running_loop().create_task(self._run(batch))
         self._running.add(task)
 
@@ -243,18 +190,17 @@ class BulkEmbedding:
 
         task.add_done_callback(ended)
 
-    async def _run(self, batch: Sequence[_Item]) -> None:
+    async def _run(self, batch: Sequence[WaitingText]) -> None:
         try:
             await self._embed(batch)
         except (ProviderUnavailable, ProviderRejected):
             # They wait for the end of the pause, or are told at once if there is none in sight.
-            unfinished = [item for item in batch if not item.row.done()]
-            self._waiting.extendleft(reversed(unfinished))
+            self._waiting.put_back(batch)
         except Exception as error:  # noqa: BLE001 - for whoever waits
             for item in batch:
                 item.fail(error)
 
-    async def _embed(self, batch: Sequence[_Item]) -> None:
+    async def _embed(self, batch: Sequence[WaitingText]) -> None:
         """Gives every text its row or its refusal.
 
         Raises:
@@ -277,10 +223,10 @@ class BulkEmbedding:
             try:
                 await self._judge(search)
             except (ProviderUnavailable, ProviderRejected) as error:
-                _note_failure(batch, error)
+                note_failure(batch, error)
                 raise
 
-    async def _request(self, group: Sequence[_Item], *, repeats: bool) -> NDArray[np.float32]:
+    async def _request(self, group: Sequence[WaitingText], *, repeats: bool) -> NDArray[np.float32]:
         num_tokens = sum(item.num_tokens for item in group)
         try:
             embed = self._calls.queries if group[0].is_query else self._calls.documents
@@ -291,20 +237,20 @@ class BulkEmbedding:
         except ProviderAwaited:
             raise
         except (ProviderUnavailable, ProviderRejected) as error:
-            _note_failure(group, error)
+            note_failure(group, error)
             raise
         return await self._request(group, repeats=False)
 
-    def _fitting(self, group: Sequence[_Item]) -> int:
+    def _fitting(self, group: Sequence[WaitingText]) -> int:
         return self.limits.first_request(item.num_tokens for item in group)
 
-    def _learn(self, group: Sequence[_Item], before: tuple[int, int]) -> None:
+    def _learn(self, group: Sequence[WaitingText], before: tuple[int, int]) -> None:
         if len(group) == 1:
             self.limits.restore(before)
         else:
             self.limits.too_large(len(group), sum(item.num_tokens for item in group))
 
-    def _settle(self, group: Sequence[_Item], rows: NDArray[np.float32]) -> None:
+    def _settle(self, group: Sequence[WaitingText], rows: NDArray[np.float32]) -> None:
         self._dim, self._vouched = rows.shape[1], False
         for item, row in zip(group, rows, strict=True):
             if not item.row.done():
@@ -313,7 +259,7 @@ class BulkEmbedding:
                 self.num_embedded += 1
                 self.num_tokens += item.num_tokens
 
-    async def _judge(self, search: RefusalSearch[_Item]) -> None:
+    async def _judge(self, search: RefusalSearch[WaitingText]) -> None:
         """Decides whether the texts are to blame or the provider.
 
         Raises:
@@ -351,8 +297,3 @@ class BulkEmbedding:
         if isinstance(error, BadEmbedding):
             return self._calls.answers_wrongly(f"every answer is wrong: {error.reason}")
         return self._calls.refuses_everything(f"it takes no text at all: {error.reason}")
-
-
-def _note_failure(items: Iterable[_Item], error: ProviderUnavailable | ProviderRejected) -> None:
-    for item in items:
-        item.failure = error.reason

@@ -13,8 +13,9 @@ import ray
 
 from actors.bulk_embedding import CONTROL_TEXT, BulkEmbedding
 from actors.loops import call
-from actors.model_calls import REQUEST_DEADLINE_S, ModelCalls
+from actors.model_calls import ModelCalls
 from actors.statuses import PoolStatus
+from actors.worker_calls import REQUEST_DEADLINE_S
 from memory.clock import SystemClock
 from memory.errors import InputRejected
 from memory.providers.factory import token_counter

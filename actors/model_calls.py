@@ -1,4 +1,4 @@
-"""How does one request get to a worker, and what does its outcome mean for the next ones?
+"""When may one request go, and what does its outcome mean for the next ones?
 
 Bulk work and questions come through here, so that there is one gate to the provider and one book
 about what it cost.
@@ -10,8 +10,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from actors.loops import GONE, answer, call
 from actors.statuses import ModelCallsStatus
+from actors.worker_calls import Unreachable, WorkerCalls
 from memory.errors import (
     BadEmbedding,
     InputRejected,
@@ -25,28 +25,20 @@ from memory.provider_gate import REJECTED_DELAY_S, ProviderGate
 if TYPE_CHECKING:
     import random
     from collections.abc import Awaitable, Callable, Sequence
-    from typing import TypeAlias
 
     import numpy as np
     from numpy.typing import NDArray
     from ray.actor import ActorProxy
 
     from actors.embedder import EmbedderWorker, Vectors
+    from actors.worker_calls import Ask
     from memory.clock import Clock
     from memory.provider_gate import Ticket
     from memory.providers.base import ModelInfo
     from memory.spending import Spending
 
-    _Ask: TypeAlias = Callable[[ActorProxy[EmbedderWorker]], Awaitable[Vectors]]
-
 logger = logging.getLogger(__name__)
 
-REQUEST_DEADLINE_S = 300.0
-MAX_DEATHS = 3
-"""So often may a worker end amid one request; the first end may have begun before it."""
-QUERY_DEADLINE_S = 30.0
-NUM_SPARE = 1
-"""Requests to a provider that each worker is handed beyond those that it makes at once."""
 QUERY_PATIENCE_S = 0.5
 """Seconds that a question waits for the end of a pause; text alone answers faster than that."""
 
@@ -72,20 +64,11 @@ class ModelCalls:
         rng: random.Random,
     ) -> None:
         self._provider = info.provider
-        self._workers = workers
+        self.workers = WorkerCalls(info, workers, clock)
         self._spending = spending
         self._clock = clock
         self._gate = ProviderGate(rng)
         self._changed = asyncio.Event()
-        self._num_in_flight = [0] * len(workers)
-        limits, num_workers = info.limits, len(workers)
-        self._num_at_once = [limits.of_worker(n, num_workers) for n in range(num_workers)]
-        self.num_at_once = sum(self._num_at_once)
-        """Requests that the provider takes at once, one a worker for a model that runs here."""
-        num_used = sum(1 for number in self._num_at_once if number)
-        self.num_spare = NUM_SPARE * num_used if limits.max_concurrent else 0
-        """Requests with texts of files that may wait at the workers besides."""
-        self._turn = 0
         self._last_error = ""
         self.on_change: Callable[[], None] = _nothing
         """Called whenever a request has ended."""
@@ -114,7 +97,7 @@ class ModelCalls:
             EmbeddingError: as above, or no worker can be reached.
         """
         ticket = await self._admitted_soon()
-        return await self._run(ticket, num_tokens, self._ask_any(texts))
+        return await self._run(ticket, num_tokens, self.workers.ask_any(texts))
 
     def turned_away(self) -> ProviderAwaited | None:
         """Returns what everybody is told while the breaker is open; None while it is not."""
@@ -164,7 +147,7 @@ class ModelCalls:
         return ModelCallsStatus(
             num_requests=self._spending.num_requests,
             num_failures=tuple(sorted(self._spending.num_failures.items())),
-            num_in_flight=sum(self._num_in_flight),
+            num_in_flight=self.workers.num_in_flight,
             billed_tokens=self._spending.billed_tokens,
             cost=self._spending.cost,
             breaker=self._gate.state(now),
@@ -173,46 +156,16 @@ class ModelCalls:
             last_error=self._last_error,
         )
 
-    def _least_busy(self) -> int:
-        """Returns the worker with most room, none of those that may not make any request."""
-        used = (number for number, most in enumerate(self._num_at_once) if most)
-        return min(used, key=lambda each: self._num_in_flight[each] - self._num_at_once[each])
-
     async def _patient(
-        self, texts: tuple[str, ...], num_tokens: int, ask: _Ask
+        self, texts: tuple[str, ...], num_tokens: int, ask: Ask
     ) -> NDArray[np.float32]:
-        number = self._least_busy()
-        self._num_in_flight[number] += 1
+        number = self.workers.take()
         try:
             ticket = await self._admitted()
-            request = self._survived(self._workers[number], ask, len(texts))
+            request = self.workers.survived(number, ask, len(texts))
             return await self._run(ticket, num_tokens, request)
         finally:
-            self._num_in_flight[number] -= 1
-
-    async def _survived(
-        self, worker: ActorProxy[EmbedderWorker], ask: _Ask, num_texts: int
-    ) -> Vectors:
-        """Returns the answer of a worker, which is waited for if it ends, but not for ever.
-
-        The system ends the largest process when memory runs out, and the same request would have
-        the next one ended, too.
-
-        Raises:
-            InputRejected: it ends again and again; fewer texts may pass.
-            ProviderUnavailable: it does so with a single one.
-        """
-        async with asyncio.timeout(REQUEST_DEADLINE_S):
-            for _death in range(MAX_DEATHS):
-                try:
-                    return await answer(ask(worker))
-                except GONE as error:
-                    logger.info("waiting for an embedder: %s", type(error).__name__)
-                await call(worker.ping.remote, clock=self._clock, deadline_s=REQUEST_DEADLINE_S)
-        reason = f"the embedder ended {MAX_DEATHS} times amid the request, see Ray's logs"
-        if num_texts > 1:
-            raise InputRejected(self._provider, reason, too_large=True)
-        raise ProviderUnavailable(self._provider, reason)
+            self.workers.give_back(number)
 
     async def _admitted(self) -> Ticket:
         while True:
@@ -233,18 +186,6 @@ class ModelCalls:
 
     def _awaited(self) -> ProviderAwaited:
         return ProviderAwaited(self._provider, self._gate.reason, self.wait_s())
-
-    async def _ask_any(self, texts: tuple[str, ...]) -> Vectors:
-        last_error = ""
-        self._turn += 1
-        async with asyncio.timeout(QUERY_DEADLINE_S):
-            for offset in range(len(self._workers)):
-                worker = self._workers[(self._turn + offset) % len(self._workers)]
-                try:
-                    return await answer(worker.embed_queries.remote(texts))
-                except GONE as error:
-                    last_error = type(error).__name__
-        raise _Unreachable(last_error)
 
     async def _run(
         self, ticket: Ticket, num_tokens: int, request: Awaitable[Vectors]
@@ -283,7 +224,7 @@ class ModelCalls:
             case TimeoutError():
                 error = ProviderUnavailable(self._provider, "no answer in time")
                 self._fail(ticket, error)
-            case _Unreachable():
+            case Unreachable():
                 # A process of ours restarts, which says nothing about the provider.
                 self._gate.abandoned(ticket)
                 error = ProviderUnavailable(self._provider, f"no embedder is reachable ({error})")
@@ -294,22 +235,16 @@ class ModelCalls:
             self._last_error = str(error)
         return error
 
-    def _hold_back(self) -> None:
-        """Has what waits at any worker come back, because a pause has begun."""
-        if self.num_spare:
-            for worker in self._workers:
-                worker.hold_back.remote()
-
     def _fail(self, ticket: Ticket, error: ProviderUnavailable) -> None:
         now = self._clock.monotonic()
         is_news = self._gate.failed(ticket, now, error.reason, error.retry_after_s)
-        self._hold_back()
+        self.workers.hold_back()
         if is_news:
             logger.warning("%s; search goes on without vectors until it answers", error)
 
     def _reject(self, ticket: Ticket, reason: str) -> None:
         is_news = self._gate.rejected(ticket, self._clock.monotonic(), reason)
-        self._hold_back()
+        self.workers.hold_back()
         if is_news:
             logger.error(
                 "%s: %s; it is asked again once every %.0f minutes, and search goes on without"
@@ -318,10 +253,6 @@ class ModelCalls:
                 reason,
                 REJECTED_DELAY_S / 60,
             )
-
-
-class _Unreachable(Exception):
-    """No worker can be called right now."""
 
 
 def _nothing() -> None:

@@ -28,10 +28,10 @@ from actors.event_emitter import EventEmitter
 from actors.index_keeper import IndexKeeper
 from actors.logs import RAY_LOG_NAME
 from actors.loops import call
-from actors.model_calls import NUM_SPARE
 from actors.persister import Persister
 from actors.save_handler import SaveHandler
 from actors.watcher import Watcher
+from actors.worker_calls import NUM_SPARE
 from memory.agent_run.endpoints import off_reason
 from memory.clock import SystemClock
 from memory.debounce import Debounce

@@ -21,6 +21,7 @@ WAITERS = {
     "latest": ["reporting.py"],
     "_call": ["answers.py", "host.py"],
     "_ask": ["persister.py"],
+    "survived": ["worker_calls.py"],
     "_patient": ["model_calls.py"],
 }
 """Functions that wait for what they are given and have a deadline, and their modules."""
@@ -184,7 +185,7 @@ def test_whoever_waits_has_a_deadline_itself(name: str, module: str):
 
     assert texts
     # That of ``_patient`` is in what it hands the request to.
-    deadlines = ("deadline_s=", "asyncio.timeout(", "self._survived(")
+    deadlines = ("deadline_s=", "asyncio.timeout(", "self.workers.survived(")
     assert [text for text in texts if not any(each in text for each in deadlines)] == []
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from actors.embedder import Vectors
 from actors.embedder_pool import EmbedderPool, PoolOptions
-from actors.model_calls import NUM_SPARE
+from actors.worker_calls import NUM_SPARE
 from memory.errors import (
     EmbeddingError,
     ProviderUnavailable,

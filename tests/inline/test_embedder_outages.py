@@ -11,7 +11,7 @@ import pytest
 from ray.exceptions import ActorUnavailableError, OutOfMemoryError
 
 from actors.bulk_embedding import CONTROL_TEXT
-from actors.model_calls import MAX_DEATHS
+from actors.worker_calls import MAX_DEATHS
 from memory.errors import (
     BadEmbedding,
     EmbeddingError,

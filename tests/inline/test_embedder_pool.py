@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from actors import model_calls
+from actors import worker_calls
 from actors.embedder_pool import PoolOptions
-from actors.model_calls import NUM_SPARE
+from actors.worker_calls import NUM_SPARE
 from memory.errors import (
     BadEmbedding,
     ProviderUnavailable,
@@ -150,7 +150,7 @@ async def test_a_failed_question_is_not_remembered():
 
 
 async def test_a_question_without_an_answer_in_time_is_an_outage(monkeypatch):
-    monkeypatch.setattr(model_calls, "QUERY_DEADLINE_S", 0.02)
+    monkeypatch.setattr(worker_calls, "QUERY_DEADLINE_S", 0.02)
     pool, _clock = remote(Worker())
 
     async def never(_text: str) -> None:

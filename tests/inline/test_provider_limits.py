@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from actors.model_calls import NUM_SPARE
+from actors.worker_calls import NUM_SPARE
 from memory.embedding_input import NUM_SPECIAL_TOKENS, TokenLimits, estimate_tokens
 from memory.providers.base import RequestLimits
 from memory.providers.wordpiece import word_piece_counter
