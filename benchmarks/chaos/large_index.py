@@ -1,4 +1,4 @@
-"""Does a save of a very large index leave the event loop free, and does it take more memory?
+"""Does a save of a very large index leave the event loop free, and does it take memory (FAULTS 19)?
 
     python benchmarks/chaos/large_index.py [--chunks N] [--dim N]
 

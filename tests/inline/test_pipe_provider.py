@@ -1,7 +1,10 @@
 """What becomes of files whose texts a provider refuses or does not answer?"""
 
+import asyncio
+
 import pytest
 
+from actors import context_provider
 from memory.errors import InputRejected, ProviderRejected, ProviderUnavailable
 from memory.messages import FileEvent, Query
 from tests.inline.conftest import Pipe
@@ -175,3 +178,19 @@ async def test_a_file_whose_own_request_fails_holds_nobody_up(pipe: Pipe):
         ("odd.md", "local: status 500", False)
     ]
     assert len(await pipe.paths()) == 20
+
+
+async def test_a_question_whose_vector_takes_too_long_is_answered_by_words(pipe: Pipe, monkeypatch):
+    """FAULTS 83."""
+    pipe.write("a.md", "# A\n\nAn aardvark.\n")
+    await pipe.settle()
+    never = asyncio.Event()
+    monkeypatch.setattr(context_provider, "EMBED_DEADLINE_S", 0.02)
+    monkeypatch.setattr(pipe.worker, "embed_queries", lambda _texts: never.wait())
+
+    found = await pipe.provider.search.remote("aardvark", 5)
+    section = await pipe.provider.section.remote("where is the aardvark?")
+
+    assert [hit.path for hit in found.hits] == ["a.md"]
+    assert found.degraded == "no query embedding"
+    assert "`a.md`" in section.text
