@@ -1,4 +1,4 @@
-"""How long does a stop take while texts are embedded, and is what was done on disk then (FAULTS 18)?
+"""How long does a stop take amid embedding, and is what was done on disk then (FAULTS 18)?
 
 Again and again the actors, in one process, index a folder with a model that takes up to half a
 minute for a request, and are stopped at a random moment as ``memory stop`` does::
