@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from actors.cluster import runtime_folder
+from memory import hosted_access
 from memory.daemon_calls import ask_daemon
 from memory.daemon_client import running
 from memory.plugin import create
@@ -75,7 +76,8 @@ class Host:
 
 
 @pytest.fixture
-async def host(tmp_path: Path) -> AsyncIterator[Host]:
+async def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Host]:
+    monkeypatch.setattr(hosted_access, "SEARCH_DISK_S", PATIENCE_S)  # the machine may be busy
     host = Host(tmp_path)
     yield host
     await host.memory.stop(20.0)

@@ -10,6 +10,7 @@ import pytest
 
 from actors.plugin import HandlePlugin, create
 from actors.system import MemorySystem
+from memory import hosted_access
 from memory.data_lock import data_lock, is_held
 from memory.hosted_access import Configuration
 from memory.locations import Locations
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from tests.inline.conftest import Pipe
 
+PATIENCE_S = 120.0
+"""For a process of its own, which loads the model; the machine may be busy."""
 LOCAL = {"memory": {"embeddings": {"provider": "local"}}}
 
 
@@ -71,12 +74,12 @@ def test_both_plugins_have_the_members_of_the_protocol():
 
 
 async def test_prompts_tools_and_events_are_served_over_handles(pipe: Pipe, memory: HandlePlugin):
-    tools = {tool.name: tool for tool in memory.tools}
+    by_name = {tool.name: tool for tool in memory.tools}
 
     assert "| `wiki/alice.md` |" in await memory.context_provider("who lives in atlanta")
-    assert "`wiki/alice.md:1-3`" in (await tools["memory_search"]({"query": "atlanta"})).text
-    assert "lives in" in (await tools["memory_get"]({"path": "wiki/alice.md"})).text
-    assert (await tools["memory_save"]({"content": "Alice moved."})).data["state"] == "queued"
+    assert "`wiki/alice.md:1-3`" in (await by_name["memory_search"]({"query": "atlanta"})).text
+    assert "lives in" in (await by_name["memory_get"]({"path": "wiki/alice.md"})).text
+    assert (await by_name["memory_save"]({"content": "Alice moved."})).data["state"] == "queued"
     event = await memory.events.take(300.0, 0.0)
     assert event is not None
     assert event.prompt == "Alice moved."
@@ -97,7 +100,10 @@ async def test_stop_saves_the_index_and_gives_the_data_folder_back(
 
 
 @pytest.mark.slow
-async def test_after_stop_the_saved_index_answers(pipe: Pipe, memory: HandlePlugin):
+async def test_after_stop_the_saved_index_answers(
+    pipe: Pipe, memory: HandlePlugin, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(hosted_access, "SEARCH_DISK_S", PATIENCE_S)
     await memory.stop()
     search = memory.tools[0]
 
