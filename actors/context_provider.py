@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, final
 
 import ray
@@ -130,12 +131,15 @@ class ContextProvider:
             if found is not None:
                 return found
             self._former.forget()
-        vectors, _trouble = await self._vectors(query, self._of_pool)
-        return await call(
+        vectors, trouble = await self._vectors(query, self._of_pool)
+        result: SearchResult = await call(
             lambda: self._keeper.search.remote(query, vectors),
             clock=self._clock,
             deadline_s=KEEPER_DEADLINE_S,
         )
+        if not (result.degraded and trouble):
+            return result
+        return replace(result, degraded=f"{result.degraded}: {trouble}")
 
     async def _search_former(self, query: Query, former: Identity) -> SearchResult | None:
         vectors, trouble = await self._vectors(query, self._of_former)
@@ -164,7 +168,12 @@ class ContextProvider:
         try:
             async with asyncio.timeout(EMBED_DEADLINE_S):
                 return await embed(query), ""
-        except (EmbeddingError, *GONE, TimeoutError) as error:
-            logger.warning("no query embedding: %s", type(error).__name__)
-            self._num_degraded += 1
-            return None, str(error) or "no answer in time"
+        except EmbeddingError as error:
+            trouble = str(error)
+        except TimeoutError:
+            trouble = f"the model did not answer within {EMBED_DEADLINE_S:g} s"
+        except GONE:
+            trouble = "the embedder is restarting"
+        logger.warning("no query embedding: %s", trouble)
+        self._num_degraded += 1
+        return None, trouble

@@ -27,7 +27,8 @@ from memory.embedding_config import configured_model, disabled_reason
 from memory.errors import ConfigError, MemoryPluginError, PackagingError
 from memory.identity import EMBEDDING_JSON
 from memory.locations import Locations
-from memory.outbox import OUTBOX_NAME, read_pending
+from memory.outbox import OUTBOX_NAME
+from memory.outbox_file import damage
 from memory.recovery import check_readable
 from memory.supervision import INTERRUPTED, UNUSABLE
 
@@ -94,7 +95,9 @@ def _run(
         for name in WRITTEN:
             sweep_temporaries(locations.data, name)
         check_readable(locations.data)
-        read_pending(locations.data / OUTBOX_NAME)  # refuses what its actor could not open either
+        # Refuses what its actor could not open either.
+        if line := damage(locations.data / OUTBOX_NAME):
+            _complain(line)
         from actors.service import run  # noqa: PLC0415 - imports ray
 
         if not options.rebuild:
@@ -109,7 +112,8 @@ def _complain(line: str) -> None:
 def _message(error: MemoryPluginError | OSError) -> str:
     match error:
         case OSError(filename=str() | Path() as name, strerror=str(reason)):
-            return f"{name}: {reason}"
+            is_in_the_way = isinstance(error, IsADirectoryError | NotADirectoryError)
+            return f"{name}: {reason}{'; move it away' if is_in_the_way else ''}"
     return str(error)
 
 

@@ -209,7 +209,9 @@ class _Comparison:
         doubted = sorted(self._doubts)
         for start in range(0, len(doubted), BATCH):
             some = doubted[start : start + BATCH]
-            records = {record.path: record for record in self._source.named(some).records}
+            found = self._source.named(some)
+            self._report.num_files, self._report.num_chunks = found.num_files, found.num_chunks
+            records = {record.path: record for record in found.records}
             for path in some:
                 seen, record = self._seen.get(path), records.get(path)
                 known = record.raw_path if record else path

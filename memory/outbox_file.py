@@ -155,9 +155,7 @@ class OutboxFile:
             logger.warning("%s: %s; kept as %s", self._path, error.strerror, kept_as.name)
             return Reading()
         if found.num_unreadable:
-            # A kill in the middle of an append leaves half a line; its caller got no answer.
-            name, number = self._path.name, found.num_unreadable
-            logger.warning("skipped unreadable lines of %s: %d", name, number)
+            logger.warning("%s", _damage(self._path, found.num_unreadable))
         return found
 
     def _keep_aside(self) -> None:
@@ -199,6 +197,25 @@ def decode(line: bytes) -> dict[str, Any]:
     if not any(kinds == {kind} and type(record[kind]) is _KINDS[kind] for kind in _KINDS):
         raise ValueError("an unknown kind of record")
     return record
+
+
+def damage(path: Path) -> str:
+    """Returns one line about what cannot be read of a file; empty if all can.
+
+    Raises:
+        OSError: the file is there but cannot be read now.
+    """
+    try:
+        found = read_records(path, lambda _record: None)
+    except NotAFile as error:
+        return f"{path.name}: {error.strerror}; facts that waited for a handler may be lost"
+    return _damage(path, found.num_unreadable) if found.num_unreadable else ""
+
+
+def _damage(path: Path, num_lines: int) -> str:
+    # A kill in the middle of an append leaves half a line, too; its caller got no answer.
+    lines = "1 line" if num_lines == 1 else f"{num_lines:,} lines"
+    return f"{lines} of {path.name} cannot be read, so saved facts may be lost"
 
 
 def read_records(path: Path, take: Take) -> Reading:

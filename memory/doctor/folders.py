@@ -7,10 +7,16 @@ import shutil
 import stat
 from typing import TYPE_CHECKING
 
+from memory.access_token import TOKEN_NAME
+from memory.daemon_client import ADDRESS_NAME
+from memory.data_lock import LOCK_NAME
 from memory.doctor.finding import note, ok, problem
 from memory.errors import SnapshotMissing, StoreError, WorkspaceMissing
+from memory.identity import EMBEDDING_JSON
 from memory.index_folders import NEXT_NAME
 from memory.journal import JOURNAL_NAME
+from memory.outbox import OUTBOX_NAME
+from memory.outbox_file import damage
 from memory.reader import SnapshotReader
 from memory.snapshot import SNAPSHOT_NAME, read_header
 
@@ -27,6 +33,11 @@ _CLOCK = "clock"
 _DATA = "data folder"
 _DISK = "disk"
 _INDEX = "index"
+_OUTBOX = "saved facts"
+_FILES = (
+    *(SNAPSHOT_NAME, JOURNAL_NAME, EMBEDDING_JSON, LOCK_NAME, ADDRESS_NAME, TOKEN_NAME),
+    *(OUTBOX_NAME, "ray.log"),
+)
 _MAX_NAMED = 3
 _FUTURE_S = 5.0
 """A file may be written while the clock is read."""
@@ -95,7 +106,9 @@ def data_findings(data: Path) -> Iterator[Finding]:
             yield note(_DATA, detail, "`memory start` makes it")
     else:
         yield from _of_modes(data)
+        yield from _of_kinds(data)
         yield from _of_index(data)
+        yield from _of_outbox(data / OUTBOX_NAME)
     yield from _of_room(data)
 
 
@@ -114,6 +127,25 @@ def _of_modes(data: Path) -> Iterator[Finding]:
         yield problem(_DATA, f"{data} cannot be written", f"chmod u=rwx {data}")
     elif not foreign and not open_to_others:
         yield ok(_DATA, f"{data}, for its owner alone")
+
+
+def _of_kinds(data: Path) -> Iterator[Finding]:
+    """Yields what has the name of a file and is none."""
+    for name in _FILES:
+        path = data / name
+        if path.exists() and not path.is_file():
+            yield problem(_DATA, f"{name} is not a file", f"move {path} away")
+
+
+def _of_outbox(path: Path) -> Iterator[Finding]:
+    try:
+        line = damage(path)
+    except OSError as error:
+        yield problem(_OUTBOX, f"{path.name}: {error.strerror}", f"chmod u=rw {path}")
+        return
+    if line:
+        remedy = "save again what is missing; without a daemon, remove such lines from the file"
+        yield problem(_OUTBOX, line, remedy)
 
 
 def _is_open_to_others(path: Path) -> bool:

@@ -430,7 +430,7 @@ async def test_without_a_query_embedding_text_alone_answers_and_says_so(pipe: Pi
 
     result = await pipe.provider.search.remote("zebra", 5)
 
-    assert result.degraded == "no query embedding"
+    assert result.degraded == "no query embedding: local: down"
     assert [hit.path for hit in result.hits] == ["a.md"]
 
 

@@ -192,5 +192,5 @@ async def test_a_question_whose_vector_takes_too_long_is_answered_by_words(pipe:
     section = await pipe.provider.section.remote("where is the aardvark?")
 
     assert [hit.path for hit in found.hits] == ["a.md"]
-    assert found.degraded == "no query embedding"
+    assert found.degraded == "no query embedding: the model did not answer within 0.02 s"
     assert "`a.md`" in section.text

@@ -12,6 +12,7 @@ from memory.checking import HeldIndex, Patience, check_files
 from memory.errors import WorkspaceMissing
 from memory.messages import FileUpdate
 from tests.doubles import HashEmbedder
+from tests.unit.building import new_index
 from tests.unit.indexed_files import LIMITS, checked, index_path, indexed, parsed_now
 from tests.unit.workspace_files import Moving, Refusing, workspace, write
 
@@ -209,3 +210,17 @@ def test_pages_leave_no_file_out(tmp_path: Path, embedder: HashEmbedder, monkeyp
     assert pages[0] == ["0.md", "1.md", "2.md"]
     assert ["6.md"] in pages
     assert checked(tmp_path, index).differences == []
+
+
+def test_the_counts_are_those_of_the_end(root: Path, embedder: HashEmbedder):
+    """A daemon that has just begun knew nothing at the first look."""
+    source = HeldIndex(new_index(embedder))
+
+    def sleep(_seconds: float) -> None:
+        source._index = indexed(root, embedder)
+
+    patience = Patience(wait_s=10.0, sleep=sleep)
+    report = check_files(workspace(root), LIMITS, source, patience)
+
+    assert report.differences == []
+    assert (report.num_files, report.num_chunks) == (4, 6)

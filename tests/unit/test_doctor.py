@@ -192,6 +192,22 @@ def test_a_snapshot_that_cannot_be_read_is_a_problem(data):
     assert "memory.msp" in the_problem(data_findings(data)).detail
 
 
+@pytest.mark.parametrize("name", ["lock", "ray.log", "embedding.json", "memory.wal"])
+def test_a_folder_in_the_place_of_a_file_is_a_problem(data, name):
+    (data / name).mkdir(mode=0o700)
+
+    found = the_problem(data_findings(data))
+
+    assert (found.detail, found.remedy) == (f"{name} is not a file", f"move {data / name} away")
+
+
+def test_a_saved_fact_that_cannot_be_read_is_a_problem(data):
+    (data / "outbox.jsonl").write_text("{}\n")
+    (data / "outbox.jsonl").chmod(0o600)
+
+    assert "1 line of outbox.jsonl cannot be read" in the_problem(data_findings(data)).detail
+
+
 def test_less_room_than_twice_the_index_is_a_problem(data, monkeypatch):
     with (data / "memory.msp").open("wb") as file:
         file.truncate(100 << 20)

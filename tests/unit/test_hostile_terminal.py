@@ -20,7 +20,7 @@ from memory.config import Settings
 from memory.identity import write_embedding_json
 from memory.index import MemoryIndex
 from memory.index_settings import IndexSettings
-from memory.outbox import OUTBOX_NAME, Outbox, SkillEvent
+from memory.outbox import OUTBOX_NAME, Outbox, SkillEvent, event_id
 from tests.unit.building import image_of
 from tests.unit.test_disk import MODEL, WordEmbedder, index_file
 
@@ -59,7 +59,8 @@ def home(tmp_path, monkeypatch):
     (root / f"new{ESCAPE}.md").write_text(f"# {ESCAPE}\n\n{ESCAPE}\n")
     snapshot.write(data / "memory.msp", image_of(index), saved_at=1.0)
     write_embedding_json(data, index.identity)
-    Outbox(data / OUTBOX_NAME).add(SkillEvent("ab12", f"Alice {ESCAPE}", (), (), 12.5))
+    fact = f"Alice {ESCAPE}"
+    Outbox(data / OUTBOX_NAME).add(SkillEvent(event_id(fact), fact, (), (), 12.5))
     (home / "config.yml").write_text(CONFIG)
     monkeypatch.setenv("MEMORY_HOME", str(home))
     monkeypatch.setattr("memory.providers.factory.open_embedder", lambda *_: WordEmbedder())

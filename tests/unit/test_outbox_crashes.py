@@ -12,6 +12,7 @@ import pytest
 
 from memory import outbox_file
 from memory.outbox import OUTBOX_NAME, Outbox, SaveResult, SkillEvent, event_id, read_pending
+from memory.outbox_file import damage
 from tests.unit.crash_disk import CrashDisk, Killed, crash_images
 
 
@@ -223,7 +224,7 @@ def test_what_is_no_record_is_no_fact_and_claims_no_memory(tmp_path, content, ca
         tracemalloc.stop()
 
     assert peak < 50_000_000
-    assert "unreadable lines" in caplog.records[0].message
+    assert "cannot be read" in caplog.records[0].message
     assert (outbox.pending, outbox.failed, outbox.results) == ((), (), ())
     outbox.add(ONE)
     assert Outbox(path).pending == read_pending(path) == (ONE,)
@@ -283,3 +284,19 @@ def test_a_line_that_could_not_be_read_again_is_never_written(tmp_path, monkeypa
     with pytest.raises(ValueError, match="longer than 1,000"):
         outbox.add(replace(ONE, source_ids=("x" * 1_000,)))
     assert outbox.pending == ()
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["flipped", "cut"])
+def test_a_fact_that_cannot_be_read_is_told(tmp_path, cut):
+    path = tmp_path / OUTBOX_NAME
+    outbox = Outbox(path)
+    outbox.add(ONE)
+    outbox.add(TWO)
+    assert damage(path) == ""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 4] ^= 1
+    path.write_bytes(content[:-20] if cut else content)
+
+    lines = "2 lines" if cut else "1 line"
+    assert damage(path) == f"{lines} of outbox.jsonl cannot be read, so saved facts may be lost"
+    assert Outbox(path).pending == (() if cut else (TWO,))
